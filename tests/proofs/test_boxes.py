@@ -18,7 +18,7 @@ from gpcert.proofs import cover
 from gpcert.proofs.cover import TRIALS, BoxProver, Envelope
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.leaf import Leaf
-from gpcert.proofs.levels import Level, Place
+from gpcert.proofs.levels import Place, ProofLevel
 from gpcert.proofs.links import levels_of
 from gpcert.proofs.record import Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
@@ -113,7 +113,7 @@ def test_no_lower_level_is_looked_for_where_the_mean_alone_proves_more(
     prover, root = prover_on(gc.Box([-30.0, *X[0, 1:]], [30.0, *X[0, 1:]]))
     tried: list[float] = []
 
-    def leaf_on(place: Place, level: Level) -> Leaf | None:
+    def leaf_on(place: Place, level: ProofLevel) -> Leaf | None:
         tried.append(level.t)
         return kept(place, level)
 

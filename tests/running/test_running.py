@@ -277,13 +277,13 @@ def test_in_the_library_it_is_a_warning_and_the_answer_is_unknown(monkeypatch):
 
 
 def dies_at_the_third(task, piece, report):
-    from gpcert.questions.ranges import _Query, run
+    from gpcert.questions.ranges import _RangeSearch, run
 
     region = piece.region
     if (region.x == REGIONS[2].x).all():
         report(0.0, 1.0, 0, 0.0)
         os._exit(3)
-    query = _Query(task, piece)
+    query = _RangeSearch(task, piece)
     run(query, task.settings, report)
     return query.answer()
 

@@ -8,11 +8,11 @@ import pytest
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory
 from gpcert.questions.checks import about
-from gpcert.questions.decision import _Search as Decision
-from gpcert.questions.latent import _Query as LatentQuery
-from gpcert.questions.latent import _Task as LatentTask
-from gpcert.questions.ranges import _Query as RangeQuery
-from gpcert.questions.ranges import _Task
+from gpcert.questions.decision import _DecisionSearch as Decision
+from gpcert.questions.latent import _LatentSearch as LatentQuery
+from gpcert.questions.latent import _LatentTask as LatentTask
+from gpcert.questions.ranges import _RangeSearch as RangeQuery
+from gpcert.questions.ranges import _RangeTask
 from gpcert.questions.tasks import Piece
 from gpcert.search import Recorder, Why, run
 from gpcert.settings import Settings
@@ -76,7 +76,9 @@ def fills(parts, whole):
 def listened(post, region, nodes, label=1, tolerance=1e-3):
     tree: Recorder = Tree()
     settings = Settings(tolerance, max_nodes=nodes)
-    query = RangeQuery(_Task(post, settings, about(post, settings), None, "auto"), Piece([region], 0, label))
+    query = RangeQuery(
+        _RangeTask(post, settings, about(post, settings), None, "auto"), Piece([region], 0, label)
+    )
     run(query, settings, recorder=tree)
     return tree, query.answer()
 

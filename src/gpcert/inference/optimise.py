@@ -128,7 +128,7 @@ class _Stop(Exception):
 
 
 @dataclass
-class _Search(Generic[E_]):
+class _Ascent(Generic[E_]):
     """Counts evaluations, remembers the best, and hands L-BFGS a function to minimise."""
 
     evaluate: Callable[[Float], E_]
@@ -196,7 +196,7 @@ def maximise(
     Restarts share the budget: every start may use what is left divided by the starts to come, so that one
     that converges early leaves more to the others.
     """
-    search = _Search(evaluate, progress)
+    search = _Ascent(evaluate, progress)
     generator = random if random is not None else np.random.default_rng(0)
     low = np.maximum(bounds[:, 0], theta - _RESTART_RADIUS)
     high = np.minimum(bounds[:, 1], theta + _RESTART_RADIUS)

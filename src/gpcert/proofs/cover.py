@@ -22,7 +22,7 @@ from gpcert.bounds.one.left import Left
 from gpcert.bounds.one.level import LevelBound
 from gpcert.clock import check
 from gpcert.proofs.leaf import TENSOR, CheckedBall, Leaf, Outside, leaf_on
-from gpcert.proofs.levels import Ends, Level, Place
+from gpcert.proofs.levels import Ends, Place, ProofLevel
 from gpcert.proofs.record import Node
 from gpcert.rounding import UNIT
 from gpcert.validation import Float
@@ -54,7 +54,7 @@ class Envelope(NamedTuple):
     of max(S, 0), where those count as well (V8').
     """
 
-    level: Level | None
+    level: ProofLevel | None
     ends: Ends | None = None
 
     def clears(self, mean: float) -> bool:
@@ -75,13 +75,13 @@ class BoxProver:
     """Of the probability that `bound` is about; `levels`: the level of a standard normal one."""
 
     bound: LevelBound
-    levels: Callable[[float], Level]
+    levels: Callable[[float], ProofLevel]
     ball: tuple[Float, Float] | None  #: centre and half widths (d,) of a ball of norm inf
     left: int = TRIALS  #: leaves that may be tried; then a box is tried from one reference
-    floor: Level | None = None  #: the lowest level that a box had to be content with
+    floor: ProofLevel | None = None  #: the lowest level that a box had to be content with
     patient: bool = False  #: whether boxes are split although that helps little
 
-    def proof(self, node: Node, level: Level, anything: bool) -> Leaf | Envelope | None:
+    def proof(self, node: Node, level: ProofLevel, anything: bool) -> Leaf | Envelope | None:
         """What proves the level on the box; `anything`: or the highest that can be proved."""
         mean = self._mean(node)
         if level.clears(mean):  # looked at first: that costs a tenth of one leaf, here and for a checker
@@ -105,7 +105,7 @@ class BoxProver:
             return best
         return outright
 
-    def outright(self, node: Node, level: Level) -> Envelope | None:
+    def outright(self, node: Node, level: ProofLevel) -> Envelope | None:
         """The level, or a higher one, by the mean alone: no expansion is needed."""
         mean = self._mean(node)
         best = self._cleared(mean, level) if level.clears(mean) else Envelope(None)
@@ -132,7 +132,7 @@ class BoxProver:
         return np.abs(self.bound.slice.model.precision)
 
     def _between(
-        self, node: Node, level: Level, mean: float, ends: Ends
+        self, node: Node, level: ProofLevel, mean: float, ends: Ends
     ) -> Envelope | tuple[Leaf, Place] | None:
         """The level by the mean alone, between these ends of max(S, 0)."""
         found = level.between(ends)
@@ -145,7 +145,7 @@ class BoxProver:
             return None
         return self._better(None, place._replace(ends=ends), level)
 
-    def _cleared(self, mean: float, level: Level, ends: Ends | None = None) -> Envelope:
+    def _cleared(self, mean: float, level: ProofLevel, ends: Ends | None = None) -> Envelope:
         """About the highest level that a lower bound of the mean proves outright."""
         best = Envelope(None)
         for known in (None, ends) if ends else (None,):
@@ -157,14 +157,14 @@ class BoxProver:
             best = next((each for each in lower if each.clears(mean)), best)
         return best
 
-    def passing(self, node: Node, level: Level) -> Leaf | Envelope | None:
+    def passing(self, node: Node, level: ProofLevel) -> Leaf | Envelope | None:
         """What proves the level on the box; None: nothing was found."""
         if level.clears(self._mean(node)):
             return Envelope(level)
         found = self._leaf(node, level)
         return found[0] if found is not None and found[0].passes else None
 
-    def _leaf(self, node: Node, level: Level) -> tuple[Leaf, Place] | None:
+    def _leaf(self, node: Node, level: ProofLevel) -> tuple[Leaf, Place] | None:
         """The first leaf that passes, or the best; None where no expansion says anything."""
         best: tuple[Leaf, Place] | None = None
         before = self.left
@@ -179,7 +179,7 @@ class BoxProver:
         return best
 
     def _better(
-        self, best: tuple[Leaf, Place] | None, place: Place, level: Level
+        self, best: tuple[Leaf, Place] | None, place: Place, level: ProofLevel
     ) -> tuple[Leaf, Place] | None:
         """With the leaf at a place, if that is better."""
         check()
@@ -230,7 +230,7 @@ class BoxProver:
         unit = shape.ball.radius * shape.scale / self.bound.lengthscale
         return Place(self.bound.slice, Outside(low, high, offset, unit, shape.ball.norm), middle, False)
 
-    def _lowered(self, leaf: Leaf, place: Place, known: Level | None) -> Leaf:
+    def _lowered(self, leaf: Leaf, place: Place, known: ProofLevel | None) -> Leaf:
         """A level that can be proved from the same reference: that of another box, or about the highest;
         where not even the known one is, the leaf as it is.
         """
@@ -278,7 +278,7 @@ _Leaf = TypeVar("_Leaf")
 _SPLITS, _MANY_SPLITS = 64, 2048
 
 
-class Split(NamedTuple):
+class Cut(NamedTuple):
     """The box below `at` in coordinate `j` comes next, then the one above."""
 
     j: int
@@ -288,18 +288,18 @@ class Split(NamedTuple):
 class Cover(NamedTuple):
     """Nodes in preorder; every leaf proves at least the level t; -inf: one of them proves nothing."""
 
-    nodes: list[Split | Leaf | Envelope]
+    nodes: list[Cut | Leaf | Envelope]
     t: float
 
 
-def cover(prover: BoxProver, root: Node, level: Level) -> Cover:
+def cover(prover: BoxProver, root: Node, level: ProofLevel) -> Cover:
     """The leaves that prove the level on the region, or as much as they can."""
     scale, patient = prover.bound.lengthscale, prover.patient
 
     def leaf(node: Node, anything: bool) -> Leaf | Envelope | None:
         return prover.proof(node, level, anything)
 
-    nodes: list[Split | Leaf | Envelope] = list(walk(root, level.p, scale, leaf, patient))
+    nodes: list[Cut | Leaf | Envelope] = list(walk(root, level.p, scale, leaf, patient))
     return Cover(nodes, min(_proved(node) for node in nodes))
 
 
@@ -309,7 +309,7 @@ def walk(
     lengthscale: Float,
     leaf_of: Callable[[Node, bool], _Leaf | None],
     patient: bool,
-) -> Iterator[Split | _Leaf]:
+) -> Iterator[Cut | _Leaf]:
     """Nodes in preorder; no recursion: trees may be deep.
 
     `leaf_of(node, anything)` makes a leaf where the search had proved `enough`; None: split it.
@@ -332,18 +332,18 @@ def walk(
         stack += parts[::-1]
 
 
-def _proved(node: Split | Leaf | Envelope) -> float:
-    if isinstance(node, Split):
+def _proved(node: Cut | Leaf | Envelope) -> float:
+    if isinstance(node, Cut):
         return np.inf
     failed = isinstance(node, Leaf) and not node.passes
     return -np.inf if node.level is None or failed else node.level.t
 
 
-def _split_of(node: Node) -> tuple[Split, list[Node]]:
+def _split_of(node: Node) -> tuple[Cut, list[Node]]:
     """The split that the search made: in one coordinate the upper end of one part is the other's lower."""
     first, second = node.parts
     j = int(np.flatnonzero(first.upper != node.upper)[0])
-    return Split(j, float(first.upper[j])), [first, second]
+    return Cut(j, float(first.upper[j])), [first, second]
 
 
 def _divisible(node: Node, lengthscale: Float) -> bool:
@@ -352,14 +352,14 @@ def _divisible(node: Node, lengthscale: Float) -> bool:
     return bool(node.lower[j] < 0.5 * node.lower[j] + 0.5 * node.upper[j] < node.upper[j])
 
 
-def _middle(node: Node, lengthscale: Float) -> tuple[Split, list[Node]]:
+def _middle(node: Node, lengthscale: Float) -> tuple[Cut, list[Node]]:
     """Two halves across the widest side."""
     j = int(np.argmax((node.upper - node.lower) / lengthscale))
     at = float(0.5 * node.lower[j] + 0.5 * node.upper[j])
     left, right = node.upper.copy(), node.lower.copy()
     left[j] = right[j] = at
     ends = (node.lower, left), (right, node.upper)
-    return Split(j, at), [
+    return Cut(j, at), [
         Node(low, high, np.clip(node.reference, low, high), short=node.short, generation=node.generation + 1)
         for low, high in ends
     ]

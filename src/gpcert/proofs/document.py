@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpcert.proofs.cover import Envelope, Split
-from gpcert.proofs.leaf import Forms, Leaf, Multipliers
-from gpcert.proofs.levels import Level
+from gpcert.proofs.cover import Cut, Envelope
+from gpcert.proofs.leaf import Leaf, LeafForms, Multipliers
+from gpcert.proofs.levels import ProofLevel
 from gpcert.regions import Ball, Box, Region
 from gpcert.validation import Float
 
@@ -79,19 +79,19 @@ def balance(label: int, terms: Sequence[tuple[int, str, int]], lower: float, upp
     return claim | {"lower": real(lower), "upper": real(upper)}
 
 
-def proof_entry(level: Level, nodes: Sequence[Split | Leaf | Envelope], region: Region) -> dict[str, Any]:
+def proof_entry(level: ProofLevel, nodes: Sequence[Cut | Leaf | Envelope], region: Region) -> dict[str, Any]:
     """A level, and nodes in preorder; a leaf that has another level tells it."""
     entry: dict[str, Any] = _serialized(level.entry)
-    tree = [split_entry(n) if isinstance(n, Split) else part_entry(n, region, level) for n in nodes]
+    tree = [split_entry(n) if isinstance(n, Cut) else part_entry(n, region, level) for n in nodes]
     return entry | {"tree": tree}
 
 
-def split_entry(split: Split) -> dict[str, Any]:
+def split_entry(split: Cut) -> dict[str, Any]:
     """Where a box is halved."""
     return {"split": split.j, "at": real(split.at)}
 
 
-def part_entry(leaf: Leaf | Envelope, region: Region, common: Level | None = None) -> dict[str, Any]:
+def part_entry(leaf: Leaf | Envelope, region: Region, common: ProofLevel | None = None) -> dict[str, Any]:
     """A leaf, with its level unless that is the common one."""
     assert leaf.level is not None
     entry: dict[str, Any] = {} if leaf.level is common else _serialized(leaf.level.entry)
@@ -113,14 +113,14 @@ def programme_entry(programme: Multipliers, region: Region) -> dict[str, Any]:
     return entry
 
 
-def forms_entry(forms: Forms | None) -> dict[str, Any]:
+def forms_entry(forms: LeafForms | None) -> dict[str, Any]:
     """Which orders are forms (V2), if any."""
     if forms is None:
         return {}
     return {"forms": {"metric": reals(forms.metric), "thetas": reals(forms.thetas), "own": forms.own}}
 
 
-def class_entry(level: Level, hints: dict[str, Any], forms: Forms | None) -> dict[str, Any]:
+def class_entry(level: ProofLevel, hints: dict[str, Any], forms: LeafForms | None) -> dict[str, Any]:
     """A class of a comparison (V9')."""
     entry: dict[str, Any] = _serialized(level.entry) | _serialized(hints)
     return entry | forms_entry(forms)

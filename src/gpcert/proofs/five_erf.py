@@ -15,7 +15,7 @@ from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.likelihoods import FiveErf
 from gpcert.likelihoods.prediction import COEFFICIENTS, TOTAL
 from gpcert.proofs.facts import Fact
-from gpcert.proofs.levels import Ends, Level, LinkLevels, Place, Plane, variance_at
+from gpcert.proofs.levels import Ends, LinkLevels, Place, ProofLevel, ProofPlane, variance_at
 from gpcert.rounding import down
 from gpcert.validation import Float
 
@@ -56,7 +56,7 @@ class Psi(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FiveErfAt(Level):
+class FiveErfAt(ProofLevel):
     """mu >= psi(S), psi above the level's curve wherever it is used."""
 
     probability: float
@@ -133,7 +133,7 @@ class FiveErfAt(Level):
         m = float(self.psi(place).at(S))
         return (float(_FORMULA.expectation_gradient(m, S)[0]) if math.isfinite(m) else math.nan), {}
 
-    def plane(self, place: Place) -> Plane:
+    def plane(self, place: Place) -> ProofPlane:
         psi = self.psi(place)
         if psi.rate > 0.0:
             return self.rising(place, (-psi.a,), psi.rate, {"line": [psi.a, psi.rate, psi.touch]})
@@ -219,13 +219,13 @@ class FiveErfLevels(LinkLevels):
     def _spare(self) -> Fraction:
         return 1 - sum(map(Fraction, COEFFICIENTS.tolist()), Fraction(0)) if self.mirrored else Fraction(0)
 
-    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         p = (1 - Fraction(value) if other else Fraction(value)) - self._spare
         guess = float(p)
         return self._level(guess if guess >= p else float(np.nextafter(guess, 1.0)), flat)
 
-    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         return self._level(float(ndtr(t)), flat)
 
-    def _level(self, p: float, flat: bool) -> Level:
+    def _level(self, p: float, flat: bool) -> ProofLevel:
         return FiveErfAt(p, self.fact, self.top, flat, self._spare)

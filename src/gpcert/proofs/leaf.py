@@ -24,7 +24,7 @@ from gpcert.bounds.geometry.domain import BoxDomain, Domain
 from gpcert.bounds.local.gaussian.sums import KernelSum
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.kernels import Radial
-from gpcert.proofs.levels import Level, Place, Plane, slope_at
+from gpcert.proofs.levels import Place, ProofLevel, ProofPlane, slope_at
 from gpcert.rounding import UNIT, gamma
 from gpcert.validation import Float
 
@@ -213,7 +213,7 @@ _THETA = 0.35
 TENSOR = 24
 
 
-class Forms(NamedTuple):
+class LeafForms(NamedTuple):
     """Orders from three on: one form for each theta, the rest by one norm, of this metric if `own`."""
 
     metric: Float
@@ -226,9 +226,9 @@ class Leaf(NamedTuple):
     """What proves a level on a box; `hints`: those of its plane."""
 
     reference: Float
-    level: Level
+    level: ProofLevel
     hints: dict[str, Any]
-    forms: Forms | None
+    forms: LeafForms | None
     programme: Multipliers
     clear: float  #: what is left above 0, relative to the terms it is made of
 
@@ -238,12 +238,12 @@ class Leaf(NamedTuple):
         return self.clear >= CLEAR
 
 
-class Expansion(NamedTuple):
+class LeafExpansion(NamedTuple):
     """A plane around its reference; its orders from two on are at least d^T (H - rest I) d/2."""
 
-    plane: Plane
+    plane: ProofPlane
     H: Float
-    forms: Forms | None
+    forms: LeafForms | None
     rest: float
     hidden: Float  #: (d,): by how much the diagonal of H may be larger, seen by a checker that rounds less
 
@@ -254,14 +254,14 @@ class Expansion(NamedTuple):
         return float(np.abs(kernels.b) @ c.k) + abs(kernels.still) + self.plane.size * math.exp(c.radius)
 
     @property
-    def known(self) -> Expansion:
+    def known(self) -> LeafExpansion:
         """As a checker may find it, who knows the rest better."""
         if self.forms is not None and self.forms.own:
             return self._replace(H=self.H + np.diag(self.hidden))
         return self._replace(rest=self.rest - float(self.hidden[0]))
 
 
-def expansion(place: Place, level: Level) -> Expansion | None:
+def expansion(place: Place, level: ProofLevel) -> LeafExpansion | None:
     """None where e^r says nothing any more."""
     plane = level.below(place)
     if plane is None or not plane.kernels.around.radius < 50.0:
@@ -271,11 +271,11 @@ def expansion(place: Place, level: Level) -> Expansion | None:
     metric, tail, known = _tail(kernels, forms)
     hidden = 2.0 * (tail - known) * metric
     if forms is not None and forms.own:
-        return Expansion(plane, H - np.diag(2.0 * tail * metric), forms, 0.0, hidden)
-    return Expansion(plane, H, forms, 2.0 * tail, hidden)
+        return LeafExpansion(plane, H - np.diag(2.0 * tail * metric), forms, 0.0, hidden)
+    return LeafExpansion(plane, H, forms, 2.0 * tail, hidden)
 
 
-def leaf_at(place: Place, level: Level) -> Leaf | None:
+def leaf_at(place: Place, level: ProofLevel) -> Leaf | None:
     """The leaf of a level at a place; None where e^r, or a number of it, says nothing any more."""
     found = expansion(place, level)
     if found is None:
@@ -306,7 +306,7 @@ def _drift(domain: Domain, hidden: Float, best: Multipliers) -> float:
     return float((hidden * y) @ (np.maximum(np.abs(domain.low), np.abs(domain.high)) + 0.5 * y))
 
 
-def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float:
+def _noise(place: Place, found: LeafExpansion, best: Multipliers, H: Float) -> float:
     """More than the rounding of a leaf's value, and than what a checker's guess of a factor costs it."""
     kernels, c = found.plane.kernels, found.plane.kernels.around
     terms = slope_at(place, found.plane) * float(c.k @ (np.abs(place.slice.model.precision) @ c.k))
@@ -315,7 +315,7 @@ def _noise(place: Place, found: Expansion, best: Multipliers, H: Float) -> float
     return 32.0 * UNIT * (found.size + terms) + 2.0 * inner + factor
 
 
-def _tail(kernels: KernelSum, forms: Forms | None) -> tuple[Float, float, float]:
+def _tail(kernels: KernelSum, forms: LeafForms | None) -> tuple[Float, float, float]:
     """V2 (a): a metric (d,), and all orders beyond the forms are at most the number times |L d|^2; last the
     number but for what rounding hides in it.
     """
@@ -356,7 +356,7 @@ def _rest(kernels: KernelSum, metric: Float, more: float) -> tuple[float, float]
     return float(b @ (gram @ b)) - head, hidden
 
 
-def _with_orders(kernels: KernelSum, H: Float, sharp: int) -> tuple[Float, Forms | None]:
+def _with_orders(kernels: KernelSum, H: Float, sharp: int) -> tuple[Float, LeafForms | None]:
     """V2 (b): H less the forms of the lowest orders if `sharp`; of many features the rest has a metric."""
     c = kernels.around
     few = sharp < 2 and c.v.shape[1] <= TENSOR
@@ -369,7 +369,7 @@ def _with_orders(kernels: KernelSum, H: Float, sharp: int) -> tuple[Float, Forms
         H = H - c.span ** (order - 2) * (theta * metric + N / theta)
         thetas.append(theta)
         square += math.factorial(order) * float(np.diagonal(N) @ (1.0 / c.metric))
-    return H, Forms(c.metric, tuple(thetas), not few, square)
+    return H, LeafForms(c.metric, tuple(thetas), not few, square)
 
 
 def _cubic(kernels: KernelSum) -> Iterator[tuple[int, Float]]:
@@ -410,7 +410,7 @@ class _Below(NamedTuple):
     noise: Float
 
 
-def leaf_on(place: Place, level: Level) -> Leaf | None:
+def leaf_on(place: Place, level: ProofLevel) -> Leaf | None:
     """The leaf of a level at a place; None where a number of it is not finite."""
     slice_, domain = place.slice, place.domain
     if not isinstance(slice_, RadialSlice):

@@ -41,7 +41,7 @@ class Place(NamedTuple):
     ends: Ends | None = None
 
 
-class Plane(NamedTuple):
+class ProofPlane(NamedTuple):
     """The sum of kernels, which loses bend (1 - k(x, xh) / s2) besides; `hints`: what a checker is given;
     `size`: of the numbers whose sum its constant is, which rounding is relative to.
     """
@@ -52,7 +52,7 @@ class Plane(NamedTuple):
     size: float
 
 
-class Level(ABC):
+class ProofLevel(ABC):
     """P >= p, by mu >= m_p(S). `t`: orders levels, and is the standard normal one of p."""
 
     t: float
@@ -82,7 +82,7 @@ class Level(ABC):
         """
         return None
 
-    def below(self, place: Place) -> Plane | None:
+    def below(self, place: Place) -> ProofPlane | None:
         """Below mu - m_p, as the place wants it."""
         if place.ends is None:
             return self.plane(place)
@@ -95,21 +95,23 @@ class Level(ABC):
         return {}
 
     @abstractmethod
-    def plane(self, place: Place) -> Plane:
+    def plane(self, place: Place) -> ProofPlane:
         """Below mu - m_p."""
 
     @abstractmethod
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
         """dP/d mean on the level's curve, at the reference's variance, and what a checker is given of it."""
 
-    def mean(self, place: Place, height: float, hints: dict[str, Any]) -> Plane:
+    def mean(self, place: Place, height: float, hints: dict[str, Any]) -> ProofPlane:
         """The mean alone, less `height`."""
         slice_ = place.slice
         around = _around(place, *_kernels(slice_, place.reference))
         size = abs(slice_.mean) + abs(height)
-        return Plane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints, size)
+        return ProofPlane(KernelSum(around, slice_.weights, slice_.mean - height), 0.0, hints, size)
 
-    def falling(self, place: Place, constant: float, steep: float, c: float, hints: dict[str, Any]) -> Plane:
+    def falling(
+        self, place: Place, constant: float, steep: float, c: float, hints: dict[str, Any]
+    ) -> ProofPlane:
         """V3 (a), V3': below constant + mu + steep sqrt(c + S)."""
         around, r, q0 = _visited(place)
         slice_, lift, s2 = place.slice, self.fact.lift, place.slice.model.variance
@@ -120,7 +122,7 @@ class Level(ABC):
         terms = constant, slice_.mean, weight * c, -lost, -rate * (s2 - q0 + least)
         still = weight * (s2 + lift) + 2.0 * rate * s2
         kernels = KernelSum(around, slice_.weights - (weight + 2.0 * rate) * r, sum(terms), still)
-        return Plane(kernels, 2.0 * lift * rate, hints, sum(map(abs, terms)))
+        return ProofPlane(kernels, 2.0 * lift * rate, hints, sum(map(abs, terms)))
 
     def rising(
         self,
@@ -129,14 +131,14 @@ class Level(ABC):
         tau: float,
         hints: dict[str, Any],
         room: float = 0.0,
-    ) -> Plane:
+    ) -> ProofPlane:
         """V3 (b), V4': below the sum of constants + mu - tau S where S >= 0, plus room where S < 0."""
         around, r, q0 = _visited(place)
         slice_, s2 = place.slice, place.slice.model.variance
         lost = max(tau * self.variances(place)[2] - room, 0.0)
         terms = *constants, slice_.mean, -tau * (s2 + q0), -lost
         kernels = KernelSum(around, slice_.weights + 2.0 * tau * r, sum(terms))
-        return Plane(kernels, 2.0 * tau * self.fact.negative * s2, hints, sum(map(abs, terms)))
+        return ProofPlane(kernels, 2.0 * tau * self.fact.negative * s2, hints, sum(map(abs, terms)))
 
     def variances(self, place: Place) -> tuple[float, float, float]:
         """V3': the ends of max(S, 0) on the domain, and how far S may lie below 0 there."""
@@ -180,11 +182,11 @@ class LinkLevels(ABC):
         return self
 
     @abstractmethod
-    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         """A level that proves P >= value; `other`: >= 1 - value, exactly."""
 
     @abstractmethod
-    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         """The level of Phi(t), about."""
 
 
@@ -253,7 +255,7 @@ def terms_at(place: Place) -> float:
     return place.slice.model.variance + 3.0 * float(k @ np.abs(r))
 
 
-def slope_at(place: Place, plane: Plane) -> float:
+def slope_at(place: Place, plane: ProofPlane) -> float:
     """How much of r is in the weights of a plane: what its value has of S."""
     r = np.abs(_visit(place)[3])
     twist = np.abs(plane.kernels.b - place.slice.weights)

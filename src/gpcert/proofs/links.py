@@ -22,7 +22,7 @@ from gpcert.bounds.one.level import LevelBound
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Floored, Logit, Probit
 from gpcert.proofs.facts import Fact
 from gpcert.proofs.five_erf import FiveErfLevels
-from gpcert.proofs.levels import Ends, Level, LinkLevels, Place, Plane, terms_at, variance_at
+from gpcert.proofs.levels import Ends, LinkLevels, Place, ProofLevel, ProofPlane, terms_at, variance_at
 from gpcert.rounding import down, normal_cdf_down, up
 from gpcert.validation import Float
 
@@ -85,10 +85,10 @@ _LEAST_LEVEL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class _FlooredAt(Level):
+class _FlooredAt(ProofLevel):
     """P >= floor + (1 - 2 floor) p where the inner link has p; `t` is the inner one's."""
 
-    inner: Level
+    inner: ProofLevel
     floor: float
 
     @property
@@ -121,7 +121,7 @@ class _FlooredAt(Level):
     def between(self, ends: Ends) -> tuple[float, dict[str, Any]] | None:
         return self.inner.between(ends)
 
-    def plane(self, place: Place) -> Plane:
+    def plane(self, place: Place) -> ProofPlane:
         return self.inner.plane(place)
 
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
@@ -134,12 +134,12 @@ class FlooredLevels(LinkLevels):
     def __init__(self, inner: LinkLevels, floor: float) -> None:
         self._inner, self.free, self.most, self.mixed = inner, floor, inner.most, inner.mixed
 
-    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         floor, claimed = Fraction(self.free), 1 - Fraction(value) if other else Fraction(value)
         inner = min(max(up(float((claimed - floor) / (1 - 2 * floor))), _LEAST_LEVEL), 1.0)
         return _FlooredAt(self._inner.of(inner, False, flat, near), self.free)
 
-    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         return _FlooredAt(self._inner.at(t, flat, near), self.free)
 
 
@@ -160,7 +160,7 @@ _BENT, _WIDE = 2.0, 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class ProbitAt(Level):
+class ProbitAt(ProofLevel):
     """mu >= t sqrt(noise + S), hence P >= Phi(t); `flat`: above 1/2 by the mean alone."""
 
     t: float
@@ -205,7 +205,7 @@ class ProbitAt(Level):
         root = math.sqrt(self.noise + max(variance_at(place), 0.0))
         return math.exp(-0.5 * self.t * self.t) / math.sqrt(2.0 * math.pi) / root, {}
 
-    def plane(self, place: Place) -> Plane:
+    def plane(self, place: Place) -> ProofPlane:
         t = self.t
         if t == 0.0 or (self.flat and t > 0.0):
             return self.mean(place, self.height, {"tau": 0.0} if t > 0.0 else {})
@@ -225,7 +225,7 @@ class ProbitAt(Level):
 
 
 @dataclass(frozen=True, eq=False)
-class LogitAt(Level):
+class LogitAt(ProofLevel):
     """mu >= m_p(S) of the logistic, through points above the curve, next to it."""
 
     probability: float
@@ -315,7 +315,7 @@ class LogitAt(Level):
         rate = self._tangent(max(variance_at(place), 0.0))
         return float(Logit().expectation_gradient(rate[2], rate[0])[0]), {"rate": rate}
 
-    def plane(self, place: Place) -> Plane:
+    def plane(self, place: Place) -> ProofPlane:
         if self.probability == 0.5:
             return self.mean(place, 0.0, {})
         if self.probability > 0.5 and self.flat:
@@ -332,7 +332,7 @@ class LogitAt(Level):
         steep, c, kappa = (0.0, c, -np.inf) if found is None else found
         return self.falling(place, kappa, steep, c, {"nu": steep})
 
-    def _above(self, place: Place, S: float) -> Plane:
+    def _above(self, place: Place, S: float) -> ProofPlane:
         """Of a level above 1/2: a tangent of m_p, which lies above m_p(0) by its room."""
         _, most, below = self.variances(place)
         if below > _CLIPPED:  # as with the probit: from this variance on nothing is lost where S < 0
@@ -358,7 +358,7 @@ class ProbitLevels(LinkLevels):
     scale: float
     top: float
 
-    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         p = 1 - arb(value) if other else arb(value)
         t = 0.0 if value == 0.5 else float(ndtri(value)) * (-1.0 if other else 1.0)
         step = float(np.spacing(max(abs(t), 2.0**-10)))
@@ -366,7 +366,7 @@ class ProbitLevels(LinkLevels):
             t, step = t + step, 2.0 * step
         return self.at(t, flat)
 
-    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         return ProbitAt(t, self.fact, self.scale, self.top, flat)
 
 
@@ -379,12 +379,12 @@ class LogitLevels(LinkLevels):
 
     least, most, mixed = _LEAST, _MOST, False
 
-    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def of(self, value: float, other: bool, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         p, guess = (1 - arb(value), 1.0 - value) if other else (arb(value), value)
         guess = guess if arb(guess) >= p else float(np.nextafter(guess, 1.0))
         return LogitAt(guess, self.fact, self.top, flat, near)
 
-    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> Level:
+    def at(self, t: float, flat: bool, near: tuple[float, ...] = ()) -> ProofLevel:
         return LogitAt(float(ndtr(t)), self.fact, self.top, flat, near)
 
 

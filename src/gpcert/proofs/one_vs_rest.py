@@ -19,12 +19,12 @@ from gpcert.bounds.several.shares import JointShare
 from gpcert.clock import check
 from gpcert.likelihoods import OneVsRest
 from gpcert.posterior import Posterior
-from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split, walk
+from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Cut, Envelope, walk
 from gpcert.proofs.document import class_entry, part_entry, programme_entry, real, reals, split_entry
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.five_erf import FiveErfAt
-from gpcert.proofs.leaf import CLEAR, Expansion, Leaf, Multipliers, Outside, expansion, multipliers
-from gpcert.proofs.levels import Level, LinkLevels, Place, slope_at, variance_at
+from gpcert.proofs.leaf import CLEAR, Leaf, LeafExpansion, Multipliers, Outside, expansion, multipliers
+from gpcert.proofs.levels import LinkLevels, Place, ProofLevel, slope_at, variance_at
 from gpcert.proofs.links import ProbitAt, levels_of, variances
 from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
@@ -52,7 +52,7 @@ class Rate(NamedTuple):
 NOTHING = Rate(0.0, 0.0, 0.0, 0.0)
 
 
-class Roots(NamedTuple):
+class RootRange(NamedTuple):
     """A = sqrt(c + max(S, 0)) at the reference; it lies in [least, most], and |A - here| <= change |d|."""
 
     here: float
@@ -68,8 +68,8 @@ class ClassAt:
     """
 
     place: Place
-    level: Level
-    expanded: Expansion
+    level: ProofLevel
+    expanded: LeafExpansion
     least: bool = False
 
     @property
@@ -131,11 +131,11 @@ class ClassAt:
         """sup d^T metric d/2."""
         return 0.5 * self.place.domain.norm(metric) ** 2
 
-    def roots(self, c: float) -> Roots:
+    def roots(self, c: float) -> RootRange:
         least, most, _ = self.level.variances(self.place)
         here = math.sqrt(c + max(variance_at(self.place), 0.0))
         change = self.level.change(self.place, self.least) / (here + math.sqrt(c + least))
-        return Roots(here, math.sqrt(c + least), math.sqrt(c + most), change)
+        return RootRange(here, math.sqrt(c + least), math.sqrt(c + most), change)
 
     @cached_property
     def rate(self) -> Rate:
@@ -236,7 +236,7 @@ _LEAST = 1e-12
 _PLACES, _HOPELESS = 6, -10.0
 
 
-class Comparison(NamedTuple):
+class Inequality(NamedTuple):
     """One inequality; two programmes where it is an order of two classes."""
 
     reference: Float
@@ -272,7 +272,7 @@ class JointProver:
         """The class that the claim is about."""
         return self.bound.ratio.label
 
-    def proof(self, node: Node, value: float) -> tuple[list[Comparison] | None, float]:
+    def proof(self, node: Node, value: float) -> tuple[list[Inequality] | None, float]:
         """What proves P(label), or its margin, >= value (<= value of an upper bound) on the box, and about
         how much of that is proved by the best try, as a difference of probabilities.
         """
@@ -286,7 +286,7 @@ class JointProver:
             found.append(comparison)
         return found, least
 
-    def _compared(self, node: Node, value: float, rival: int | None) -> tuple[Comparison | None, float]:
+    def _compared(self, node: Node, value: float, rival: int | None) -> tuple[Inequality | None, float]:
         best = -np.inf
         for i, place in enumerate(self._prover(self.label, True).places(node)):
             check()
@@ -300,14 +300,14 @@ class JointProver:
 
     def _tried(
         self, node: Node, reference: Float, sharp: int, value: float, rival: int | None
-    ) -> Iterator[tuple[Comparison | None, float]]:
+    ) -> Iterator[tuple[Inequality | None, float]]:
         if rival is not None and value <= 0.0:
             yield self._ordered(node, reference, sharp, rival)
         yield self._summed(node, reference, sharp, value, rival)
 
     def _ordered(
         self, node: Node, reference: Float, sharp: int, rival: int
-    ) -> tuple[Comparison | None, float]:
+    ) -> tuple[Inequality | None, float]:
         """V9' (c): the label ahead of a rival."""
         pair = self._own(self.label, True), self._own(rival, False)
         t = 0.5 * (pair[0].objective(reference)[0] - pair[1].objective(reference)[0])
@@ -330,13 +330,13 @@ class JointProver:
             if best is None or best[1] < CLEAR:
                 return None, -np.inf
             programmes.append(best[0])
-        return Comparison(
+        return Inequality(
             reference, len(self.levels), {self.label: own, rival: other}, tuple(programmes)
         ), 0.0
 
     def _summed(
         self, node: Node, reference: Float, sharp: int, value: float, rival: int | None
-    ) -> tuple[Comparison | None, float]:
+    ) -> tuple[Inequality | None, float]:
         """V9' (b): a sum of all classes."""
         w, p = self._weights(value, rival), np.empty(len(self.levels))
         classes: dict[int, ClassAt] = {}
@@ -367,7 +367,7 @@ class JointProver:
         together = max(float(np.where(w > 0.0, p, 1.0 - p)[w != 0.0].sum()), _LEAST)
         room = clear * total.size / together
         return (
-            Comparison(reference, len(self.levels), classes, (programme,)) if clear >= CLEAR else None
+            Inequality(reference, len(self.levels), classes, (programme,)) if clear >= CLEAR else None
         ), room
 
     def _weights(self, value: float, rival: int | None) -> Float:
@@ -378,7 +378,9 @@ class JointProver:
             w[rival] -= 1.0
         return -w if self.bound.ratio.sign < 0 else w
 
-    def _at(self, node: Node, reference: Float, sharp: int, c: int, up: bool, level: Level) -> ClassAt | None:
+    def _at(
+        self, node: Node, reference: Float, sharp: int, c: int, up: bool, level: ProofLevel
+    ) -> ClassAt | None:
         sure = not 0.0 < level.p < 1.0  # no double is near enough to such a level
         place = None if sure else self._prover(c, up).place(node, reference, sharp)
         found = None if place is None else expansion(place, level)
@@ -397,7 +399,7 @@ class JointProver:
 _SHARE = 0.3
 
 
-class _Leaf(NamedTuple):
+class _ClassLeaf(NamedTuple):
     """For each class what proves a bound of p_j; `value`: of the quantity that follows from them."""
 
     parts: list[Leaf | Envelope | None]
@@ -408,7 +410,7 @@ class _Leaf(NamedTuple):
 class _Joint(NamedTuple):
     """Comparisons of the classes that prove the claim with the number `own`; `value`: it, as the goal is."""
 
-    comparisons: list[Comparison]
+    comparisons: list[Inequality]
     own: float
     value: float
 
@@ -441,22 +443,22 @@ class SeveralClasses:
             return value, None
         reach = _half_up(value) if flat else complement_up(value) if upper else value
         joint = JointProver(bound, self._levels, cube_of(region, moving), flat)
-        covering = _Covering(bound, self._levels, reach, value, joint, patient)
+        covering = _ClassCover(bound, self._levels, reach, value, joint, patient)
         with np.errstate(all="ignore"):
-            nodes: list[Split | _Leaf | _Joint] = []
-            walked: Iterator[Split | _Leaf | _Joint]
+            nodes: list[Cut | _ClassLeaf | _Joint] = []
+            walked: Iterator[Cut | _ClassLeaf | _Joint]
             walked = walk(root, reach, covering.lengthscale, covering.leaf, patient)
             for node in walked:
                 nodes.append(node)
-                if only and not isinstance(node, Split) and node.value < reach:
+                if only and not isinstance(node, Cut) and node.value < reach:
                     return -1.0, None
-        least = min(node.value for node in nodes if not isinstance(node, Split))
+        least = min(node.value for node in nodes if not isinstance(node, Cut))
         if least < reach:
             value = down(2.0 * least - 1.0) if flat else complement_up(least) if upper else least
-        return value, {"tree": [split_entry(n) if isinstance(n, Split) else _entry(n, region) for n in nodes]}
+        return value, {"tree": [split_entry(n) if isinstance(n, Cut) else _entry(n, region) for n in nodes]}
 
 
-class _Covering:
+class _ClassCover:
     """Leaves for a quantity that has to reach `goal`."""
 
     def __init__(
@@ -477,7 +479,7 @@ class _Covering:
         assert isinstance(first, RbfBound)
         self.lengthscale = first.lengthscale
 
-    def leaf(self, node: Node, anything: bool) -> _Leaf | _Joint | None:
+    def leaf(self, node: Node, anything: bool) -> _ClassLeaf | _Joint | None:
         """The leaf of a box, or None if it proves too little."""
         found, room = self._joint.proof(node, self._value)
         if found is not None:
@@ -498,7 +500,7 @@ class _Covering:
         value = self._bound.ratio.bounds(low, high)[0]
         lacks = value - self._goal  # which is rounded outward
         final = anything or lacks >= 0.0 or (node.stuck(lacks) and not self._patient)
-        return _Leaf(parts, self._rising, value) if final else None
+        return _ClassLeaf(parts, self._rising, value) if final else None
 
     def _part(self, j: int, node: Node, slack: float) -> tuple[Leaf | Envelope | None, float]:
         """What proves that p_j, or 1 - p_j, is at least a number about `slack` below the smallest found."""
@@ -526,7 +528,7 @@ def _half_up(margin: float) -> float:
     return 0.5 if margin == 0.0 else rounded_up(0.5 + 0.5 * margin)
 
 
-def _entry(leaf: _Leaf | _Joint, region: Region) -> dict[str, Any]:
+def _entry(leaf: _ClassLeaf | _Joint, region: Region) -> dict[str, Any]:
     if isinstance(leaf, _Joint):
         return {"joint": [each.entry(region) for each in leaf.comparisons], "value": real(leaf.own)}
     sides = ["lower" if up else "upper" for up in leaf.rising]

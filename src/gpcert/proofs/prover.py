@@ -55,7 +55,7 @@ class Range(NamedTuple):
     max_upper: float
 
 
-class Line(NamedTuple):
+class FeatureLine(NamedTuple):
     """The ranges below and above the centre along a feature; `seen`: where extremes were found along it."""
 
     feature: int
@@ -64,7 +64,9 @@ class Line(NamedTuple):
     seen: Sequence[float] = ()
 
 
-def influence(text: ProofText, post: Posterior, label: int, ball: Ball, line: Line, ends: Float) -> bool:
+def influence(
+    text: ProofText, post: Posterior, label: int, ball: Ball, line: FeatureLine, ends: Float
+) -> bool:
     """Claim that Delta lies between the ends (2,), or in what can be proved: whether it was the former.
 
     Only sums count: points more extreme than those of the answer make up for what bounds lack.
@@ -94,7 +96,9 @@ def _balance(left: Range, right: Range) -> tuple[float, float]:
 class _Side:
     """P(label) on one side of a centre along a feature."""
 
-    def __init__(self, text: ProofText, post: Posterior, label: int, region: Region, line: Line) -> None:
+    def __init__(
+        self, text: ProofText, post: Posterior, label: int, region: Region, line: FeatureLine
+    ) -> None:
         self._text, self._post, self._label, self._region = text, post, label, region
         inner = region.inner_box()
         self._line, self._feature = inner.lower, line.feature
@@ -249,7 +253,7 @@ class Prover:
         return self._write(regions[0], [label, threshold, [each.digest for each in regions]], text, exact)
 
     def influences(
-        self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[Line], ends: Float
+        self, label: int, factory: BoundFactory, ball: Ball, lines: Sequence[FeatureLine], ends: Float
     ) -> ProofFile | Unproved:
         """Delta of every feature of a ball in `ends` (2, D), from ranges on both sides of its centre."""
         text, exact = self._text(factory), True

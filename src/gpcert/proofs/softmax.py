@@ -30,11 +30,11 @@ from gpcert.errors import InvalidInputError
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Logit, Softmax
 from gpcert.posterior import Posterior
-from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Envelope, Split, walk
+from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, Cut, Envelope, walk
 from gpcert.proofs.document import part_entry, reals, split_entry
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import CheckedBall, Leaf
-from gpcert.proofs.levels import Ends, Level, Place, Plane
+from gpcert.proofs.levels import Ends, Place, ProofLevel, ProofPlane
 from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.regions import Ball, Region
@@ -184,7 +184,7 @@ _MOST_POINTS = 1e6
 _RIGHT, _ROUGH = 1e-7, 3e-5
 
 
-class _Box(NamedTuple):
+class _ShareBox(NamedTuple):
     """At least `value` is proved there of P, or of 1 - P; `terms` are summed for that."""
 
     lower: Float
@@ -207,12 +207,12 @@ class Shares:
         all_terms, terms = terms, min(terms, _MOST_POINTS)
         _, moving = placed(self._factory.pair, label, region)
         box = region.box()
-        cells = _Cells(self, region, moving, label, upper)
+        cells = _ShareCells(self, region, moving, label, upper)
         if not moving.any():  # one point: the checker evaluates it
             value, cost = self.seen_at(label, "<=" if upper else ">=", value, region.inner_box().lower)
             return (value if cost <= all_terms else float(upper)), None, all_terms - min(cost, all_terms)
         reach = 1.0 - value if upper else value
-        tick, splits = count(), dict[int, tuple[Split, int, int]]()
+        tick, splits = count(), dict[int, tuple[Cut, int, int]]()
         boxes = {0: cells.box(box.lower[moving], box.upper[moving])}
         heap = [(boxes[0].value, next(tick))]
         spent = boxes[0].terms
@@ -253,7 +253,7 @@ class Shares:
         return value, math.inf
 
 
-class _Cells:
+class _ShareCells:
     """Boxes of one region, seen from their middles."""
 
     def __init__(self, shares: Shares, region: Region, moving: Any, label: int, upper: bool) -> None:
@@ -264,10 +264,10 @@ class _Cells:
         scale: Any = self._post.kernels[0].lengthscale  # type: ignore[attr-defined]
         self._scale = np.broadcast_to(scale, moving.shape)[moving]
 
-    def box(self, lower: Float, upper: Float) -> _Box:
+    def box(self, lower: Float, upper: Float) -> _ShareBox:
         middle = 0.5 * lower + 0.5 * upper
         if self._misses(lower, upper):
-            return _Box(lower, upper, None, math.inf, 0.0)
+            return _ShareBox(lower, upper, None, math.inf, 0.0)
         domain = self._shape.domain(lower, upper, middle, self._scale)
         if isinstance(domain, BallDomain):
             domain = CheckedBall.of(domain)
@@ -277,11 +277,11 @@ class _Cells:
         x[self._moving], far[self._moving] = middle, half * (1.0 + 1e-9)
         around = near(self._post, x, square * (1.0 + 1e-9), far)
         if around is None:
-            return _Box(lower, upper, middle, -math.inf, 0.0)
+            return _ShareBox(lower, upper, middle, -math.inf, 0.0)
         p = float(around.p[self._label])
         sure = (1.0 - p if self._upper else p) - 0.5 * around.lost * (1.0 + 1e-9) - self._slack
         error, terms = next(((e, n) for e, n in around.sums if e < self._slack), (math.inf, 0))
-        return _Box(lower, upper, middle, sure - error, terms)
+        return _ShareBox(lower, upper, middle, sure - error, terms)
 
     def _misses(self, lower: Float, upper: Float) -> bool:
         """Whether the region has no point in the box, not even that next to its centre."""
@@ -293,7 +293,7 @@ class _Cells:
         step = np.abs(np.clip(x, lower, upper) - x) / scale[self._moving]
         return bool(np.linalg.norm(step, ball.norm) > ball.radius * (1.0 + 1e-9))
 
-    def halves(self, box: _Box) -> tuple[Split, list[_Box]] | None:
+    def halves(self, box: _ShareBox) -> tuple[Cut, list[_ShareBox]] | None:
         """Across the widest side; None where no double lies inside."""
         j = int(np.argmax((box.upper - box.lower) / self._scale))
         at = float(0.5 * box.lower[j] + 0.5 * box.upper[j])
@@ -301,10 +301,10 @@ class _Cells:
             return None
         left, right = box.upper.copy(), box.lower.copy()
         left[j] = right[j] = at
-        return Split(j, at), [self.box(box.lower, left), self.box(right, box.upper)]
+        return Cut(j, at), [self.box(box.lower, left), self.box(right, box.upper)]
 
 
-def _share_entry(boxes: dict[int, _Box], splits: dict[int, tuple[Split, int, int]]) -> Any:
+def _share_entry(boxes: dict[int, _ShareBox], splits: dict[int, tuple[Cut, int, int]]) -> Any:
     stack = [0]
     while stack:
         number = stack.pop()
@@ -325,7 +325,7 @@ _TERMS = 9 * 10**8
 
 
 @dataclass(frozen=True, eq=False)
-class _Ahead(Level):
+class _Ahead(ProofLevel):
     """m_D - s_k > spare by a plane; by the mean alone whatever s_k ("crude"), or m_D > 0 ("mean")."""
 
     fact: Fact
@@ -355,7 +355,7 @@ class _Ahead(Level):
     def growth(self, place: Place) -> tuple[float, dict[str, Any]]:
         raise NotImplementedError("margins have no levels")
 
-    def plane(self, place: Place) -> Plane:
+    def plane(self, place: Place) -> ProofPlane:
         if self.what != "plane":
             return self.mean(place, self.height, {})
         return self.rising(place, (self.s2, -self.spare), 1.0, {})
@@ -375,7 +375,7 @@ class _Anchor(NamedTuple):
     reference: Float
 
 
-class _Leaf(NamedTuple):
+class _LabelLeaf(NamedTuple):
     """What beats each rival; None: the label itself, or a rival that is not beaten."""
 
     parts: list[list[_Part] | _Anchor | None]
@@ -411,14 +411,14 @@ class Labels:
         if not root.lower.size:
             return (0.0 if self.decided(label, 1, x) else -1.0), None
         with np.errstate(all="ignore"):
-            covering = _Covering(self._post, label, region, moving, self._terms, patient)
-            nodes: list[Split | _Leaf] = []
+            covering = _LabelCover(self._post, label, region, moving, self._terms, patient)
+            nodes: list[Cut | _LabelLeaf] = []
             for node in walk(root, up(0.5), covering.lengthscale, covering.leaf, patient):
                 nodes.append(node)
-                if isinstance(node, _Leaf) and not node.proved:
+                if isinstance(node, _LabelLeaf) and not node.proved:
                     return -1.0, None
         self._terms = covering.terms
-        return 0.0, {"tree": [split_entry(n) if isinstance(n, Split) else _entry(n, region) for n in nodes]}
+        return 0.0, {"tree": [split_entry(n) if isinstance(n, Cut) else _entry(n, region) for n in nodes]}
 
     def seen_at(self, label: int, sense: str, value: float, point: Float) -> float:
         """What a checker sees of P(label) <= (>=) a number at a point (D,): it, a little less, or nothing."""
@@ -482,7 +482,7 @@ def _rival(post: Posterior, c: int, j: int) -> _Rival:
     return _Rival(models, few * (1.0 + 1e-12), spare * (1.0 + 1e-12))
 
 
-class _Covering:
+class _LabelCover:
     """Leaves that show the label against every rival."""
 
     def __init__(
@@ -506,7 +506,7 @@ class _Covering:
         }
         self.lengthscale = next(iter(self._bounds.values()))[0].lengthscale
 
-    def leaf(self, node: Node, anything: bool) -> _Leaf | None:
+    def leaf(self, node: Node, anything: bool) -> _LabelLeaf | None:
         """What beats all rivals on the box; None: it should be split."""
         parts: list[list[_Part] | _Anchor | None] = [None] * self._count
         middle = 0.5 * node.lower + 0.5 * node.upper
@@ -527,8 +527,8 @@ class _Covering:
             here = None if around is None else around._replace(lost=0.0)
             integral = here is not None and here.cost(self._label, j) <= self.terms
             hopeless = self._left < 0 or not (ordered or integral)
-            return _Leaf(parts, False) if anything or hopeless else None
-        return _Leaf(parts, True)
+            return _LabelLeaf(parts, False) if anything or hopeless else None
+        return _LabelLeaf(parts, True)
 
     def _point(self, x: Float) -> Float:
         whole = self._x.copy()
@@ -565,14 +565,14 @@ class _Covering:
             found.append(part)
         return found
 
-    def _part(self, bound: RbfBound, node: Node, level: Level) -> _Part | None:
+    def _part(self, bound: RbfBound, node: Node, level: ProofLevel) -> _Part | None:
         prover = BoxProver(bound, lambda t: level, self._cube, self._left)
         part = prover.passing(node, level)
         self._left = prover.left
         return part
 
 
-def _entry(leaf: _Leaf, region: Region) -> dict[str, Any]:
+def _entry(leaf: _LabelLeaf, region: Region) -> dict[str, Any]:
     return {"rivals": [_part_entry(parts, region) for parts in leaf.parts]}
 
 

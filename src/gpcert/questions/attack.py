@@ -102,7 +102,7 @@ def attack(
         labels: Index = post.probability(X).argmax(axis=1)
     else:
         labels = checked_labels(post, label, region)
-    task = _Task(post, region, X, labels, (method, int(starts), drawn), about(post, Settings()))
+    task = _AttackTask(post, region, X, labels, (method, int(starts), drawn), about(post, Settings()))
     blocks = Pieces.blocks(len(X), _BLOCK)
     running = checked_running(progress, n_jobs, store, post, what="attack")
     done = ask_all(_ask, task, blocks, running, what="attack", blank=partial(_blank, task))
@@ -113,7 +113,7 @@ def attack(
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _AttackTask:
     """What the regions of one call share: the method with its starts and what they are drawn from."""
 
     post: Posterior
@@ -124,18 +124,18 @@ class _Task:
     about: About
 
 
-def _blank(task: _Task, block: Index) -> list[Attack]:
+def _blank(task: _AttackTask, block: Index) -> list[Attack]:
     return [_attack(task, i, task.X[i], 0.0, False) for i in block.tolist()]
 
 
-def _ask(task: _Task, block: Index, report: Report) -> list[Attack]:
+def _ask(task: _AttackTask, block: Index, report: Report) -> list[Attack]:
     """Regions by their numbers, all at once: one step of all is one matrix product."""
     method, starts, rng = task.asked
     regions, X, labels = [task.regions[i] for i in block.tolist()], task.X[block], task.labels[block]
     return _answers(task, block, strongest(task.post, regions, X, labels, method, starts=starts, rng=rng))
 
 
-def _answers(task: _Task, block: Index, points: Float) -> list[Attack]:
+def _answers(task: _AttackTask, block: Index, points: Float) -> list[Attack]:
     """What the points (m, d) of regions, by their numbers, show."""
     found = []
     for i, z, row in zip(block.tolist(), points, task.post.probability(points), strict=True):
@@ -146,7 +146,7 @@ def _answers(task: _Task, block: Index, points: Float) -> list[Attack]:
     return found
 
 
-def _attack(task: _Task, i: int, z: Float, probability: float, hit: bool) -> Attack:
+def _attack(task: _AttackTask, i: int, z: Float, probability: float, hit: bool) -> Attack:
     own = task.about.classes[task.labels[i]]
     return Attack(z, probability, hit, own, *task.asked, task.X[i], task.regions[i], task.about)
 

@@ -126,7 +126,7 @@ def certify(
     pursued = replace(settings, tolerance=_TIE)
     prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="certify", prover=prover)
-    task = _Task(post, pursued, about(post, settings), prover, float(threshold))
+    task = _CertifyTask(post, pursued, about(post, settings), prover, float(threshold))
     check_device(device)
     labels, ties = labelled(post, points, device)
     roots = None
@@ -137,18 +137,18 @@ def certify(
 
 
 @dataclass(frozen=True, eq=False)
-class _Task(Task):
+class _CertifyTask(Task):
     """With the threshold."""
 
     threshold: float
 
 
-def _blank(task: _Task, piece: Piece) -> Verdict:
+def _blank(task: _CertifyTask, piece: Piece) -> Verdict:
     return _nothing(task, piece.region, piece.label, Status.INTERRUPTED)
 
 
 def _at_root(
-    task: _Task, regions: Regions, labels: Index, ties: Mask, device: str, lot: slice
+    task: _CertifyTask, regions: Regions, labels: Index, ties: Mask, device: str, lot: slice
 ) -> Iterator[AtRoot]:
     """Settled: what is decided; the searches of the others begin where the root saw the margin smallest."""
 
@@ -167,7 +167,7 @@ def _at_root(
         yield AtRoot(roots, decided, partial(roots.points, 0), answer, report)
 
 
-def _ask(task: _Task, piece: Piece, report: Report) -> Verdict:
+def _ask(task: _CertifyTask, piece: Piece, report: Report) -> Verdict:
     region, label = piece.region, piece.label
     if piece.tie:
         answer = _nothing(task, region, label, Status.NUMERICAL)
@@ -190,12 +190,12 @@ def _interrupted(answer: Verdict) -> bool:
     return Status.INTERRUPTED in (answer.ended, answer.unproved)
 
 
-def _nothing(task: _Task, region: Region, label: int, ended: Status) -> Verdict:
+def _nothing(task: _CertifyTask, region: Region, label: int, ended: Status) -> Verdict:
     known = Decision(VerdictStatus.UNKNOWN, Enclosure(0.0, 1.0), None, ended, 0, 0.0)
     return _verdict(task, region, label, known)
 
 
-def _verdict(task: _Task, region: Region, label: int, d: Decision) -> Verdict:
+def _verdict(task: _CertifyTask, region: Region, label: int, d: Decision) -> Verdict:
     post, threshold = task.post, task.threshold
     found = d.point if d.status is VerdictStatus.UNSAFE else None
     probability = d.probability

@@ -140,7 +140,7 @@ def decide(
     """
     if post.n_classes > 2:
         settings = replace(settings, tolerance=0.5 * settings.tolerance)
-    search = _Search(post, factory, region, label, threshold, settings, start_at)
+    search = _DecisionSearch(post, factory, region, label, threshold, settings, start_at)
     run(search, settings, report, recorder)
     return search.result()
 
@@ -174,7 +174,7 @@ def decision(roots: Roots, at: int, safe: bool) -> Decision:
     return Decision(status, known, root.point, Status.CONVERGED, root.nodes, root.seconds)
 
 
-class _Search(Search):
+class _DecisionSearch(Search):
     """One `Minimiser` with the threshold as its goal."""
 
     def __init__(

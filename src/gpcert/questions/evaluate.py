@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gpcert.proofs.prover import Prover
 
 
-class Row(NamedTuple):
+class Outcome(NamedTuple):
     """One point: its label, how many of the first radii are safe, and from which on they are unsafe."""
 
     label: int  #: -1: not asked
@@ -61,7 +61,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Task(Task):
+class _EvaluateTask(Task):
     """With what every point is asked."""
 
     balls: Balls
@@ -71,10 +71,10 @@ class _Task(Task):
     device: str
 
 
-def point_of(task: _Task, i: int, row: Row | None) -> Evaluation:
+def point_of(task: _EvaluateTask, i: int, row: Outcome | None) -> Evaluation:
     """One point alone; None: it was not asked."""
     radii, k, balls = task.radii, len(task.radii), task.balls
-    row = row or Row(-1, 0, k, None, False, False)
+    row = row or Outcome(-1, 0, k, None, False, False)
     classes = task.about.classes
     order = np.arange(k)
     is_safe, is_unsafe = order < row.safe, order >= row.unsafe
@@ -108,7 +108,7 @@ def point_of(task: _Task, i: int, row: Row | None) -> Evaluation:
 _EACH = ("labels", "truth", "correct", "wrong", "safe", "unsafe", "verdicts", "counterexamples")
 
 
-def joined(task: _Task, points: list[Evaluation], seconds: float) -> Evaluation:
+def joined(task: _EvaluateTask, points: list[Evaluation], seconds: float) -> Evaluation:
     """All points together."""
     each = {name: np.concatenate([getattr(point, name) for point in points]) for name in _EACH}
     asked = np.array([label is not None for label in each["labels"]])
@@ -232,13 +232,13 @@ def evaluate(
     prover = checked_prover(post, proof, [balls.ball(0, 0.0)], True, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="evaluate", prover=prover)
     asked = balls, truth, wanted, float(threshold), device
-    task = _Task(post, settings, about(post, settings), prover, *asked)
+    task = _EvaluateTask(post, settings, about(post, settings), prover, *asked)
     blocks = Pieces.blocks(len(balls.X), _rows_at_once(task))
     points = answered(_block, task, blocks, running, "evaluate", _blank, _cut_short)
     return joined(task, points, now() - start)
 
 
-def _rows_at_once(task: _Task) -> int:
+def _rows_at_once(task: _EvaluateTask) -> int:
     """Points of a block: a GPU takes all that it can."""
     size = _BLOCKS[knows(task.post)]
     on_gpu = (
@@ -251,11 +251,11 @@ def _cut_short(points: list[Evaluation | None]) -> bool:
     return any(point is None or point.unproved is Unproved.INTERRUPTED for point in points)
 
 
-def _blank(task: _Task, index: Iterable[int]) -> list[Evaluation]:
+def _blank(task: _EvaluateTask, index: Iterable[int]) -> list[Evaluation]:
     return [point_of(task, i, None) for i in index]
 
 
-def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]:
+def _block(task: _EvaluateTask, index: Index, report: Report) -> list[Evaluation | None]:
     """What is known of a few points, None for those that were stopped with radii open; pure, so that
     processes may share it.
     """
@@ -295,7 +295,7 @@ def _block(task: _Task, index: Index, report: Report) -> list[Evaluation | None]
     return rows
 
 
-def _attack(task: _Task, balls: Balls, labels: Index, known: Brackets) -> None:
+def _attack(task: _EvaluateTask, balls: Balls, labels: Index, known: Brackets) -> None:
     """Where several radii are open, the nearest counterexample of an attack; a proof has one of its own."""
     rows = np.flatnonzero(known.asked & (known.unsafe - known.safe > 1))
     if not rows.size:
@@ -312,7 +312,7 @@ def _attack(task: _Task, balls: Balls, labels: Index, known: Brackets) -> None:
             known.lose(i, first, point)
 
 
-def _row(task: _Task, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Row:
+def _row(task: _EvaluateTask, balls: Balls, i: int, label: int, known: Brackets, report: Report) -> Outcome:
     """Proofs from the largest radius that is not lost downwards, until one holds."""
     safe, unsafe, point = int(known.safe[i]), int(known.unsafe[i]), known.point(i)
     candidate, start = unsafe if known.asked[i] else 0, now()
@@ -331,19 +331,19 @@ def _row(task: _Task, balls: Balls, i: int, label: int, known: Brackets, report:
         candidate -= 1
         if d.status is VerdictStatus.UNSAFE:
             unsafe, point = candidate, d.point
-    row = Row(label, candidate, unsafe, point, False, False)
+    row = Outcome(label, candidate, unsafe, point, False, False)
     seconds = now() - start
     stop = partial(report, -np.inf, np.inf, 0, seconds)
     return row._replace(**task.export(partial(_proof, task, balls, i, row, tree), ended, seconds, stop))
 
 
-def _ball(task: _Task, balls: Balls, i: int, candidate: int) -> Ball:
+def _ball(task: _EvaluateTask, balls: Balls, i: int, candidate: int) -> Ball:
     """The largest of the first `candidate` radii around point i."""
     return balls.ball(i, balls.whole(float(task.radii[candidate - 1])))
 
 
 def _proof(
-    task: _Task, balls: Balls, i: int, row: Row, tree: Tree | None, prover: Prover
+    task: _EvaluateTask, balls: Balls, i: int, row: Outcome, tree: Tree | None, prover: Prover
 ) -> ProofFile | Unproved:
     """Of the label on the largest safe ball, and of the counterexample."""
     safe = None if row.safe == 0 else (_ball(task, balls, i, row.safe), tree)
@@ -351,7 +351,7 @@ def _proof(
     return prover.labels(row.label, task.threshold, task.factory, safe, unsafe)
 
 
-def _budget(task: _Task) -> Settings:
+def _budget(task: _EvaluateTask) -> Settings:
     return replace(task.settings, max_nodes=min(task.settings.max_nodes, max(task.balls.budget, _NODES)))
 
 

@@ -24,7 +24,7 @@ from gpcert.clock import now
 from gpcert.kernels import RBF
 from gpcert.likelihoods import Logit, Probit
 from gpcert.posterior import Posterior
-from gpcert.proofs.prover import Line, Range
+from gpcert.proofs.prover import FeatureLine, Range
 from gpcert.questions.asking import question
 from gpcert.questions.balls import checked_shape
 from gpcert.questions.checks import (
@@ -54,7 +54,7 @@ _NORMAL = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class _Task(Task):
+class _ExplainTask(Task):
     """With the class that is explained."""
 
     label: int
@@ -140,7 +140,7 @@ def explain(
     warn_of_impossible(post, balls, level=4)
     prover = checked_prover(post, proof, balls, True, table.ids)
     running = checked_running(progress, n_jobs, store, post, what="explain", prover=prover)
-    task = _Task(post, settings, about(post, settings), prover, c)
+    task = _ExplainTask(post, settings, about(post, settings), prover, c)
     blank, pieces = partial(_about, task, None), Pieces(len(balls), balls.__getitem__)
     found = ask_all(_ask, task, pieces, running, what="explain", stopped=_cut_short, blank=blank)
     lower, upper = np.full(points.shape, -2.0), np.full(points.shape, 2.0)
@@ -157,14 +157,14 @@ def _cut_short(answer: Explanation) -> bool:
     return answer.unproved is Unproved.INTERRUPTED
 
 
-def _about(task: _Task, ends: Float | None, ball: Ball) -> Explanation:
+def _about(task: _ExplainTask, ends: Float | None, ball: Ball) -> Explanation:
     """What is known of one point: the ends (2, d), None for nothing."""
     post, about_it = task.post, task.about
     lower, upper = np.full((2, 1, post.n_features), [[[-2.0]], [[2.0]]]) if ends is None else ends[:, None]
     return Explanation.of(lower, upper, (ball,), about_it.classes[task.label], post.feature_names, about_it)
 
 
-def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
+def _ask(task: _ExplainTask, ball: Ball, report: Report) -> Explanation:
     """Delta along all features of one ball, and the proof."""
     post, label, start, chosen = task.post, task.label, now(), np.flatnonzero(ball.moving())
     found = np.zeros((2, post.n_features))
@@ -177,7 +177,7 @@ def _ask(task: _Task, ball: Ball, report: Report) -> Explanation:
     if task.prover is None:
         return answer
     lines = [
-        Line(j, _range(left, i, flip), _range(right, i, flip), seen.get(j, ()))
+        FeatureLine(j, _range(left, i, flip), _range(right, i, flip), seen.get(j, ()))
         for i, j in enumerate(chosen.tolist())
     ]
     seconds = now() - start

@@ -258,7 +258,7 @@ def latent_range(
     latent = _latent(post, label)
     one = post if latent is None or post.n_latents == 1 else post.one_latent(latent)
     of = None if latent is None else post.labels[latent]
-    task = _Task(one, settings, about(post, settings), None, of)
+    task = _LatentTask(one, settings, about(post, settings), None, of)
     pieces = Pieces(len(region), region.__getitem__)
     return answered(_ask, task, pieces, running, "latent_range", _blank, together=partial(_sweep, task))
 
@@ -275,7 +275,7 @@ def _latent(post: Posterior, label: Label | None) -> int | None:
     return found
 
 
-def _sweep(task: _Task, pieces: Pieces) -> Iterator[Lot]:
+def _sweep(task: _LatentTask, pieces: Pieces) -> Iterator[Lot]:
     """Small boxes of one kind, all together."""
     numbers, regions, start = list(pieces), list(pieces.values()), now()
     sweep = CellSweep(task.post, regions, task.settings.tolerance)
@@ -284,30 +284,32 @@ def _sweep(task: _Task, pieces: Pieces) -> Iterator[Lot]:
             spent = sweep.nodes, now() - start
             known = [(mean.min.lower, mean.max.upper, *spent) for mean, *_ in found]
             pairs = zip(indices, found, strict=True)
-            yield Lot.of({numbers[k]: _Query(task, regions[k]).answer(each) for k, each in pairs}, known)
+            yield Lot.of(
+                {numbers[k]: _LatentSearch(task, regions[k]).answer(each) for k, each in pairs}, known
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class _Task(Task):
+class _LatentTask(Task):
     """With the label of the latent, which alone `post` has."""
 
     label: Label | None
 
 
-def _ask(task: _Task, region: Region, report: Report) -> LatentRange:
-    query = _Query(task, region)
+def _ask(task: _LatentTask, region: Region, report: Report) -> LatentRange:
+    query = _LatentSearch(task, region)
     run(query, task.settings, report)
     return query.answer()
 
 
-def _blank(task: _Task, region: Region) -> LatentRange:
-    return _Query(task, region).answer()
+def _blank(task: _LatentTask, region: Region) -> LatentRange:
+    return _LatentSearch(task, region).answer()
 
 
-class _Query(Search):
+class _LatentSearch(Search):
     """One region: four searches, always the widest next."""
 
-    def __init__(self, task: _Task, region: Region) -> None:
+    def __init__(self, task: _LatentTask, region: Region) -> None:
         super().__init__(region)
         self._task = task
 

@@ -69,7 +69,7 @@ _FINEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class _Task(Task):
+class _RadiusTask(Task):
     """With what every point is asked."""
 
     balls: Balls
@@ -91,7 +91,7 @@ def fine(rtol: float) -> float:
 class RadiusSearch:
     """One point: the bracket [safe, unsafe], narrowed from above by proofs."""
 
-    def __init__(self, task: _Task, row: int) -> None:
+    def __init__(self, task: _RadiusTask, row: int) -> None:
         self._post, self._balls, self._row = task.post, task.balls, row
         self._label, self._tie = int(task.labels[row]), bool(task.ties[row])
         self._factory, self._threshold = task.factory, task.threshold
@@ -376,13 +376,13 @@ def certified_radius(
     prover = checked_prover(post, proof, [balls.ball(0, 0.0)], not balls.single, balls.ids, balls.X)
     running = checked_running(progress, n_jobs, store, post, what="certified_radius", prover=prover)
     asked = balls, labels, ties, float(threshold), float(rtol)
-    task = _Task(post, settings, about(post, settings), prover, *asked)
+    task = _RadiusTask(post, settings, about(post, settings), prover, *asked)
     blocks = Pieces.blocks(len(balls.X), _BLOCK)
     answers = answered(_ask, task, blocks, running, "certified_radius", _blank, _cut_short)
     return answers[0] if balls.single else batch(answers, balls.ids, post, store)
 
 
-def _blank(task: _Task, block: Iterable[int]) -> list[CertifiedRadius]:
+def _blank(task: _RadiusTask, block: Iterable[int]) -> list[CertifiedRadius]:
     return [RadiusSearch(task, row).answer() for row in block]
 
 
@@ -390,7 +390,7 @@ def _cut_short(radii: list[CertifiedRadius]) -> bool:
     return interrupted(radii[-1])
 
 
-def _ask(task: _Task, block: Index, report: Report) -> list[CertifiedRadius]:
+def _ask(task: _RadiusTask, block: Index, report: Report) -> list[CertifiedRadius]:
     """The radii of a few points (their numbers); Ctrl-C leaves out those not begun."""
     balls = task.balls.rows(block)
     start, allowed = now(), _ATTACK * task.settings.max_seconds * len(block)
@@ -414,7 +414,7 @@ def _ask(task: _Task, block: Index, report: Report) -> list[CertifiedRadius]:
     return answers
 
 
-def _roots(task: _Task, block: Index, searches: list[RadiusSearch]) -> dict[int, Root]:
+def _roots(task: _RadiusTask, block: Index, searches: list[RadiusSearch]) -> dict[int, Root]:
     """What the roots of the balls that are tried first decide, all at once, by their place in the block."""
     few = len(task.balls.X) < min(_MANY, _EACH * int(task.balls.ball(0, 0.0).moving().sum()))
     if few or task.prover is not None:  # a proof needs the tree of a search

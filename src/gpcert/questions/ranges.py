@@ -114,7 +114,7 @@ def probability_range(
     require(proof is None or method == "auto", f"method must be 'auto' for a proof, got {method!r}")
     prover = checked_prover(post, proof, region, batch=not region.single, ids=region.ids)
     running = checked_running(progress, n_jobs, store, post, what="probability_range", prover=prover)
-    task = _Task(post, settings, about(post, settings), prover, method)
+    task = _RangeTask(post, settings, about(post, settings), prover, method)
     check_device(device)
     roots = None
     if not region.single and method == "auto" and proof is None:  # a proof needs the tree of a search
@@ -124,7 +124,7 @@ def probability_range(
 
 
 @dataclass(frozen=True, eq=False)
-class _Task(Task):
+class _RangeTask(Task):
     """With the method whose bounds are asked."""
 
     method: str
@@ -138,11 +138,11 @@ class _Task(Task):
         return made
 
 
-def _blank(task: _Task, piece: Piece) -> ProbabilityRange:
-    return _Query(task, piece).answer()
+def _blank(task: _RangeTask, piece: Piece) -> ProbabilityRange:
+    return _RangeSearch(task, piece).answer()
 
 
-def _at_root(task: _Task, regions: Regions, labels: Index, device: str, lot: slice) -> Iterator[AtRoot]:
+def _at_root(task: _RangeTask, regions: Regions, labels: Index, device: str, lot: slice) -> Iterator[AtRoot]:
     """Settled: where both sides are narrow enough; nodes of such an answer are the boxes bounded there."""
     from gpcert.questions import rooted
 
@@ -161,8 +161,8 @@ def _at_root(task: _Task, regions: Regions, labels: Index, device: str, lot: sli
         yield AtRoot(roots, np.asarray(narrow), roots.sides, answer, report)
 
 
-def _ask(task: _Task, piece: Piece, report: Report) -> ProbabilityRange:
-    query, tree = _Query(task, piece), task.recorder()
+def _ask(task: _RangeTask, piece: Piece, report: Report) -> ProbabilityRange:
+    query, tree = _RangeSearch(task, piece), task.recorder()
     run(query, task.settings, report, tree)
     answer = query.answer()
     if tree is None:
@@ -176,10 +176,10 @@ def _ask(task: _Task, piece: Piece, report: Report) -> ProbabilityRange:
     )
 
 
-class _Query(Search):
+class _RangeSearch(Search):
     """One region: the search for the minimum of P(label) and, on the other class, for its maximum."""
 
-    def __init__(self, task: _Task, piece: Piece) -> None:
+    def __init__(self, task: _RangeTask, piece: Piece) -> None:
         super().__init__(piece.region)
         self._task, self._piece = task, piece
 
@@ -221,7 +221,7 @@ class _Query(Search):
 
 
 def _range(
-    task: _Task,
+    task: _RangeTask,
     piece: Piece,
     sides: Sequence[Minimiser | Root | Enclosure],
     points: tuple[Float | None, Float | None],
