@@ -13,14 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpcert.attacks.objectives import AttackObjective, Careful, LatentMargin, LogOdds, Margin
-from gpcert.attacks.pgd import pgd
-from gpcert.attacks.sets import Sets
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound
 from gpcert.bounds.levels.registry import curves_of
-from gpcert.clock import now
 from gpcert.engine.signs import surely_lost
 from gpcert.errors import InvalidInputError
 from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
@@ -193,9 +189,7 @@ class _DecisionSearch(Search):
         self._start_at, self._settings = start_at, settings
         self._verdict = VerdictStatus.UNKNOWN
         self._probability: float | None = None  # the predictor's, at a counterexample
-        self._attacked = False
         self._coarse = 0  # boxes when the value was last known to less than the tolerance
-        self._deadline = now() + settings.max_seconds
 
     def begin(self) -> Iterator[None]:
         where, ends = self.place()
@@ -227,27 +221,6 @@ class _DecisionSearch(Search):
     def known(self) -> tuple[float, float]:
         (side,) = self.sides
         return side.lower, side.upper
-
-    def stepped(self) -> None:
-        """The first bound did not decide: a stronger search for a counterexample, once."""
-        (side,) = self.sides
-        if side.nodes == 1 and not side.lower > self._goal and not self._attacked:
-            self._attacked = True
-            self._attack(side)
-
-    def _attack(self, side: Minimiser) -> None:
-        post, sets, labels = self._post, Sets.of([self.region]), np.array([self._label])
-        mean_guides = only_the_mean_matters(post, self._threshold) or isinstance(post.likelihood, Softmax)
-        objective: AttackObjective = LogOdds(post)
-        if mean_guides:
-            objective = LatentMargin(post)
-        elif post.n_classes > 2:
-            objective = Margin(post)
-        found, _ = pgd(Careful(objective, self._deadline), sets, labels, starts=3)
-        if mean_guides and post.n_classes > 2:  # the means lead near; probabilities, which cost more, on
-            last = Careful(Margin(post), self._deadline)
-            found, _ = pgd(last, sets, labels, starts=1, steps=8, flips=0, first=found)
-        side.offer(self.region.project(found[0])[self._moving])
 
     def _refuted(self, side: Minimiser) -> bool:
         """The tests of `refutes`: the search has enclosed P(label) at its witness."""

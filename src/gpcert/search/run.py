@@ -52,9 +52,6 @@ class Search(ABC):
     def known(self) -> tuple[float, float]:
         """Two numbers for a report: between them lies what is asked for."""
 
-    def stepped(self) -> None:  # noqa: B027 - most questions do nothing
-        """After every box: what a question does besides."""
-
     @property
     def nodes(self) -> int:
         """Boxes bounded so far."""
@@ -134,6 +131,5 @@ def _run(search: Search, settings: Settings, report: Report | None, start: float
             return Status.NODES
         if queries := side.ask(settings.tolerance):
             side.tell(side.bound.over_many(queries), settings.tolerance)
-        search.stepped()
         if told_to_stop():
             return Status.INTERRUPTED
