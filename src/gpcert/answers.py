@@ -311,7 +311,8 @@ class Answers(Sequence[A], Generic[A]):
     def __repr__(self) -> str:
         shown = [f"{self.ids[i]}: {self[i]}" for i in range(min(_SHOWN, len(self)))]
         more = [f"... {len(self) - len(shown)} more"] if len(self) > len(shown) else []
-        texts = [line if len(line) <= 200 else line[:197] + "..." for line in map(_one_line, shown)]
+        lines = [" ".join(text.split()) for text in shown]
+        texts = [line if len(line) <= 200 else line[:197] + "..." for line in lines]
         return "\n".join([f"Answers ({self._counts()})", *texts, *more])
 
     def _repr_html_(self) -> str:
@@ -328,10 +329,6 @@ def _is_position(at: object) -> bool:
     if type(at) is int:
         return True
     return isinstance(at, SupportsIndex) and not isinstance(at, np.ndarray | np.bool_ | bool)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def load_answers(path: str | os.PathLike[str]) -> Answers[Answer]:

@@ -7,6 +7,7 @@ module like those of `gpcert.cli.verbs`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,15 @@ def extra(module: str, what: str) -> Any:
             raise
     message = f"{what} needs {package}, got none: pip install 'gpcert[{EXTRAS[package]}]'"
     raise InvalidInputError(message)
+
+
+def version_of(package: str) -> str | None:
+    """The version of a distribution; None: it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    with suppress(PackageNotFoundError):
+        return version(package)
+    return None
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:

@@ -285,11 +285,8 @@ def _scalar(kind: Any, data: Any, place: str, limits: _Limits) -> Any:
 
 def _must(holds: bool, place: str, rule: str, value: object) -> None:
     if not holds:
-        raise InvalidInputError(f"{place} {rule}, got {'nothing' if value is None else _shown(value)}")
-
-
-def _shown(value: object) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # an integer of thousands of digits
-        return f"a {type(value).__name__} too long to show"
+        try:
+            got = "nothing" if value is None else reprlib.repr(value)
+        except ValueError:  # an integer of thousands of digits
+            got = f"a {type(value).__name__} too long to show"
+        raise InvalidInputError(f"{place} {rule}, got {got}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcert.errors import InvalidInputError
+from gpcert.extras import version_of
 from gpcert.kernels import Kernel
 from gpcert.likelihoods import Likelihood
 from gpcert.posterior import Posterior
@@ -131,7 +131,7 @@ def _posterior(foreign: Foreign, found: Mapping[str, Any]) -> Posterior:
     shared = all(kernel == kernels[0] for kernel in kernels)
     record = {
         "library": foreign.library,
-        "version": _version(foreign.library),
+        "version": version_of(foreign.library) or "unknown",
         "model": type(foreign.model).__name__,
         "target": foreign.target,
         "centres": TRAINED if foreign.trained else "inducing points",
@@ -180,13 +180,6 @@ def _scale(post: Posterior, name: str) -> float:
     if name == "probability":
         return 1.0
     return prior if name == "variance" else float(np.sqrt(prior)) + float(np.abs(post.mean).max())
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def checked_target(target: str) -> bool:

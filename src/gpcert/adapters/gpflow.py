@@ -126,7 +126,9 @@ def _latent(model: Any, name: str, c: int) -> tuple[Float, Float, Float, Kernel,
         )
         precision = 0.5 * (precision + precision.T)
     else:
-        K = K + _jitter() * np.eye(len(Z))
+        import gpflow
+
+        K = K + float(gpflow.config.default_jitter()) * np.eye(len(Z))
         q_mu, C = _numpy(model.q_mu)[:, c], _spread(model, c)
         whitened = name == "VGP" or bool(model.whiten)
         weights, precision = conditional(K, q_mu, C, whitened)
@@ -207,9 +209,3 @@ def _numpy(value: Any) -> Float:
     array = value.numpy() if hasattr(value, "numpy") else value
     require(np.asarray(array).dtype == np.float64, "model must be in float64, GPflow's default, got another")
     return np.asarray(array, dtype=np.float64)
-
-
-def _jitter() -> float:
-    import gpflow
-
-    return float(gpflow.config.default_jitter())

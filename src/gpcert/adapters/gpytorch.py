@@ -45,7 +45,8 @@ def from_gpytorch(model: Any, likelihood: Any = None, *, tolerance: float | None
     >>> post = gc.from_gpytorch(model)  # doctest: +SKIP
     """
     strategy, latents = _strategy(model)
-    _check_precision(strategy)
+    kind = str(strategy.inducing_points.dtype).removeprefix("torch.")
+    require(kind in ("float64", "float32"), f"model must be in float64 or float32, got {kind}")
     # GPyTorch draws the variational parameters of a model that was never called, at its first call.
     _evaluate(model, _numpy(strategy.inducing_points).reshape(-1, strategy.inducing_points.shape[-1])[:1])
     likelihood = getattr(model, "likelihood", None) if likelihood is None else likelihood
@@ -87,11 +88,6 @@ def _strategy(model: Any) -> tuple[Any, int]:
             f"model must have a batch of {latents} latent functions, got batch shape {tuple(shape)}",
         )
     return strategy, latents
-
-
-def _check_precision(strategy: Any) -> None:
-    kind = str(strategy.inducing_points.dtype).removeprefix("torch.")
-    require(kind in ("float64", "float32"), f"model must be in float64 or float32, got {kind}")
 
 
 def _likelihood(likelihood: Any, latents: int) -> Likelihood:

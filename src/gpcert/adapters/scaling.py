@@ -184,11 +184,8 @@ def _refusal(step: Any, name: str) -> str:
             f"{rule}, got {name}: a box of inputs is not a box of components; "
             "convert pipeline[-1] to certify in the components"
         )
-    return f"{rule} (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler), got {_full_name(step)}"
-
-
-def _full_name(step: Any) -> str:
-    return type(step).__name__ + ("" if library_of(step) == "sklearn" else f" of {library_of(step)}")
+    of = "" if library_of(step) == "sklearn" else f" of {library_of(step)}"
+    return f"{rule} (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler), got {type(step).__name__}{of}"
 
 
 def _array(value: Any, d: int, default: float) -> Float:

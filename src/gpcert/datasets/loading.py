@@ -54,11 +54,24 @@ SPAM_COLUMNS = (6, 15, 20, 22, 24, 26, 45, 51, 52, 55, 56)
 """The 11 selected variables, as positions in the UCI order from 0; why these: docs/datasets.md."""
 
 _PIXELS = tuple(f"pixel_{row}_{column}" for row in range(14) for column in range(14))
-_MNIST_FILE = ("mnist.npz", "cdfd42636886d51bab4ba17e576a071b3e50aca22ec1c6f52af6abf1dda05fc3")
 _MNIST_TEXT = (
     "from the MNIST test file, 28 x 28 pixels averaged over 2 x 2 blocks to 14 x 14, grey values in [0, 1]; "
     "MNIST, Y. LeCun, C. Cortes, C. Burges, CC BY-SA 3.0"
 )
+
+
+def _digits(names: str, *digits: int) -> Entry:
+    return Entry(
+        file="mnist.npz",
+        sha256="cdfd42636886d51bab4ba17e576a071b3e50aca22ec1c6f52af6abf1dda05fc3",
+        labels={digit: digit for digit in digits},
+        feature_names=_PIXELS,
+        description=f"Handwritten {names} {_MNIST_TEXT}",
+        unit=1020.0,
+        domain=(0.0, 1.0),
+        image_shape=(14, 14),
+    )
+
 
 CATALOGUE: Mapping[str, Entry] = MappingProxyType(
     {
@@ -85,32 +98,11 @@ CATALOGUE: Mapping[str, Entry] = MappingProxyType(
             unit=1000.0,
             columns=SPAM_COLUMNS,
         ),
-        "mnist38": Entry(
-            file=_MNIST_FILE[0],
-            sha256=_MNIST_FILE[1],
-            labels={3: 3, 8: 8},
-            feature_names=_PIXELS,
-            description=f"Handwritten threes and eights {_MNIST_TEXT}",
-            unit=1020.0,
-            domain=(0.0, 1.0),
-            image_shape=(14, 14),
-        ),
-        "mnist358": Entry(
-            file=_MNIST_FILE[0],
-            sha256=_MNIST_FILE[1],
-            labels={3: 3, 5: 5, 8: 8},
-            feature_names=_PIXELS,
-            description=f"Handwritten threes, fives and eights {_MNIST_TEXT}",
-            unit=1020.0,
-            domain=(0.0, 1.0),
-            image_shape=(14, 14),
-        ),
+        "mnist38": _digits("threes and eights", 3, 8),
+        "mnist358": _digits("threes, fives and eights", 3, 5, 8),
     }
 )
 """The data sets by name."""
-
-
-Labels = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,11 +146,11 @@ class Dataset:
 
     name: str
     X_train: Float
-    y_train: Labels
+    y_train: NDArray[Any]
     X_test: Float
-    y_test: Labels
+    y_test: NDArray[Any]
     X_extra: Float
-    y_extra: Labels
+    y_extra: NDArray[Any]
     feature_names: tuple[str, ...]
     description: str
     domain: tuple[float, float] | None
@@ -239,7 +231,7 @@ def _read(entry: Entry) -> dict[str, NDArray[Any]]:
         return {key: archive[key] for key in archive.files}
 
 
-def _labels(entry: Entry, codes: NDArray[np.int8]) -> Labels:
+def _labels(entry: Entry, codes: NDArray[np.int8]) -> NDArray[Any]:
     """What a user sees for the stored integers; one type for every part, also for an empty one."""
     dtype = np.array(list(entry.labels.values())).dtype
     labels = np.array([entry.labels[int(code)] for code in codes], dtype=dtype)

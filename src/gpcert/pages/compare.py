@@ -243,11 +243,11 @@ def _curves(some: Sequence[ResultGroup], several: bool) -> Html:
 
 
 def _index(groups: Sequence[ResultGroup]) -> Html:
-    """A line for each group and radius: figures, and what they cost."""
+    """A line for each group and radius: figures, what they cost, and a link to where the group begins."""
     numbers = ["rows", "accuracy", "radius", "proved safe", "certified accuracy", "accuracy under attack"]
     numbers += ["median certified radius", "seconds", "boxes searched"]
     head = [("result", "text"), ("written", "text"), ("region", "choice"), *((n, "number") for n in numbers)]
-    rows = [row for k, group in enumerate(groups) for row in _lines(group, f"#{_anchor(k)}")]
+    rows = [row for k, group in enumerate(groups) for row in _lines(group, f"#part-{k + 1}")]
     texts = [any(row[j] for row in rows) for j in range(len(head))]
     texts[1] = len({(str(g.document["model"].get("sha256")), g.question) for g in groups}) < len(
         groups
@@ -295,8 +295,3 @@ def _lines(group: ResultGroup, link: str) -> list[list[str]]:
             ]
         )
     return made
-
-
-def _anchor(k: int) -> str:
-    """Where the k-th group begins on the page: after the comparison, with a digit first in its heading."""
-    return f"part-{k + 1}"

@@ -44,7 +44,7 @@ class ResultGroup:
     @property
     def region(self) -> Region | None:
         """One of the regions: all are of its kind; that of a ball, if there is one."""
-        regions = [_region(row.answer) for _, _, rows in self.results for row in rows[:1]]
+        regions = [next(iter(row.answer.regions), None) for _, _, rows in self.results for row in rows[:1]]
         return next((r for r in regions if isinstance(r, Ball)), regions[0] if regions else None)
 
     @property
@@ -233,9 +233,3 @@ _ASKED = {
 
 def _kind(document: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(document["settings"].get(key) for key in _KIND)
-
-
-def _region(answer: Any) -> Region | None:
-    subject: Any = getattr(answer, answer.subject)
-    found: Region | None = next(iter(subject), None) if isinstance(subject, tuple) else subject
-    return found

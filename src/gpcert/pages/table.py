@@ -71,11 +71,8 @@ def data_table(
 
 def _line(row: Sequence[tuple[str, str]]) -> str:
     (name, _), *cells = row
-    return "<tr>" + tag("th", _flat(name), scope="row") + "".join(_td(*cell) for cell in cells) + "</tr>"
-
-
-def _td(text: str, look: str) -> Html:
-    return tag("td", _flat(text), class_=look) if look else tag("td", _flat(text))
+    looks = [(_flat(text), {"class_": look} if look else {}) for text, look in cells]
+    return tag("tr", tag("th", _flat(name), scope="row"), *(tag("td", text, **more) for text, more in looks))
 
 
 def _flat(text: str) -> str:

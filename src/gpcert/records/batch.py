@@ -88,8 +88,7 @@ def batch_document(
 
 def region_of(answer: Any) -> Any:
     """What an answer is about; None of several rows."""
-    subject = getattr(answer, answer.subject)
-    return subject if not isinstance(subject, tuple) else subject[0] if len(subject) == 1 else None
+    return answer.regions[0] if len(answer.regions) == 1 else None
 
 
 def _predicted(answer: Any, classes: Sequence[str], probability: Float | None) -> str | None:
@@ -147,10 +146,10 @@ def shape_told(shape: Any, names: Sequence[str]) -> dict[str, Any]:
     return {
         "norm": "inf" if shape.norm == math.inf else shape.norm,
         "features": None if shape.features is None else [names[j] for j in shape.features],
-        "domain": None if shape.domain is None else [_finite(end) for end in shape.domain],
+        "domain": shape.domain and [_finite(end.tolist()) for end in shape.domain],
         "scale": None if shape.scale is None else shape.scale.tolist(),
     }
 
 
-def _finite(ends: Any) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in ends.tolist()]
+def _finite(ends: list[float]) -> list[float | None]:
+    return [end if math.isfinite(end) else None for end in ends]

@@ -12,13 +12,13 @@ import platform
 import reprlib
 import time
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from gpcert.errors import InvalidInputError
+from gpcert.extras import version_of
 from gpcert.posterior import Posterior
 from gpcert.posterior_columns import KINDS, TrainingColumns, unlike_training
 from gpcert.records.rows import Row
@@ -182,7 +182,7 @@ def impossible(document: dict[str, Any], rows: Sequence[Row], hints: tuple[str, 
     regions without. `hints`: how limits, and columns that stand still, are asked for.
     """
     names, given = document["model"].get("features", []), document["model"].get("columns")
-    regions = [each for row in rows for each in _regions(row.answer)]
+    regions = [each for row in rows for each in row.answer.regions]
     if not isinstance(given, dict) or not regions or any(each.n_features != len(names) for each in regions):
         return ""
     if one_unit(getattr(regions[0], "domain", None)):
@@ -200,11 +200,6 @@ def impossible(document: dict[str, Any], rows: Sequence[Row], hints: tuple[str, 
     return f"{found}{met}: {limits}{hints[1]} lets columns stand still"
 
 
-def _regions(answer: Any) -> Sequence[Any]:
-    found = getattr(answer, answer.subject)
-    return found if isinstance(found, tuple) else (found,)
-
-
 def _counterexample(answer: Any) -> Float | None:
     if isinstance(answer, Attack):
         return answer.x if answer.success else None
@@ -214,7 +209,7 @@ def _counterexample(answer: Any) -> Float | None:
 def surroundings() -> dict[str, str]:
     """Packages, interpreter, machine, and the number of threads."""
     entries = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
-    entries |= {name: _version(name) for name in _PACKAGES}
+    entries |= {name: version_of(name) or "not installed" for name in _PACKAGES}
     return entries | {name: os.environ.get(name, "not set") for name in THREADS}
 
 
@@ -250,7 +245,7 @@ def summary(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
 def units(document: dict[str, Any], rows: Sequence[Row]) -> list[UnitTable]:
     """The tables of units that the sentences point to."""
     return unit_tables(
-        [each for row in rows for each in _regions(row.answer)[:1]],
+        [each for row in rows for each in row.answer.regions[:1]],
         words_of(document),
         {row.radius for row in rows if row.radius is not None},
     )
@@ -317,10 +312,3 @@ def _check_names(path: Path, results: dict[str, Any]) -> None:
         shape is None or (whole and shape[0] * shape[1] == d),
         f"{path}: data.image_shape must be two whole numbers with product {d}, got {reprlib.repr(shape)}",
     )
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

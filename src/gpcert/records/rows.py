@@ -66,8 +66,7 @@ def flat(answer: Answer) -> list[dict[str, Any]]:
 def about_whom(answer: Answer) -> dict[str, Any]:
     """The centre, and what a ball is besides its radius, as texts."""
     entries: dict[str, Any] = {}
-    subject = getattr(answer, answer.subject)
-    region = subject[0] if isinstance(subject, tuple) and subject else subject
+    region = next(iter(answer.regions), None)
     if isinstance(region, Ball):
         entries["x"] = str(region.x.tolist())
         entries["norm"] = f"{region.norm:g}"

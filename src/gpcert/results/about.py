@@ -12,6 +12,7 @@ from gpcert.classes import Label, listed
 from gpcert.errors import InvalidInputError
 from gpcert.html import Html, join, tag
 from gpcert.pictures import changes
+from gpcert.regions import Region
 from gpcert.schema import Record, digest, encoded, optional
 from gpcert.settings import Settings
 from gpcert.validation import Float, shown
@@ -100,9 +101,7 @@ class Answer(Record, ABC):
         )
 
         words = Words(features=self.about.features or ())
-        region = getattr(self, self.subject)
-        regions = list(region) if isinstance(region, tuple) else [region]
-        tables = unit_tables(regions[:1], words, getattr(self, "radii", None))
+        tables = unit_tables(self.regions[:1], words, getattr(self, "radii", None))
         return "\n".join([str(self), *sentences([self], words), *lines(tables)])
 
     def found(self) -> list[tuple[str, Float]]:
@@ -127,6 +126,12 @@ class Answer(Record, ABC):
         tuple of Claim
             One for each sentence.
         """
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The region, or the regions, it is about."""
+        found = getattr(self, self.subject)
+        return found if isinstance(found, tuple) else (found,)
 
     @property
     def column(self) -> int:

@@ -301,7 +301,7 @@ def sentences(
     never one of answers.
     """
     known = [None] * len(answers) if right is None else list(right)
-    given = [_radius(a) for a in answers] if radii is None else list(radii)
+    given = [getattr(_first(a), "radius", None) for a in answers] if radii is None else list(radii)
     about = [_place(a) for a in answers] if rows is None else list(rows)
     once = len({*zip(map(type, answers), about, strict=True)}) == len(answers)
     many = once and len(set(given)) > _RADII
@@ -347,12 +347,7 @@ def _place(answer: Answer) -> Hashable:
 
 def _first(answer: Answer) -> Any:
     """The region it is about, the first of several of one kind."""
-    subject = getattr(answer, answer.subject)
-    return subject[0] if isinstance(subject, tuple) and subject else subject
-
-
-def _radius(answer: Answer) -> float | None:
-    return getattr(_first(answer), "radius", None)
+    return next(iter(answer.regions), None)
 
 
 def _shape(answer: Answer) -> Hashable:
