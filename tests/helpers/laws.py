@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from helpers.mutation import Row, unnoticed
+from helpers.mutation import Row, misplaced, unnoticed
 from helpers.oracle import examples
 from judge import at_least
 
@@ -192,6 +192,9 @@ class TermLaws:
     """
 
     terms: Sequence[Row]
+
+    def test_every_term_is_in_the_source(self):
+        assert not misplaced(self.terms)
 
     @pytest.mark.full
     def test_every_term_is_noticed(self):

@@ -27,6 +27,14 @@ SOURCE = Path(gpcert.__file__).parent
 _OWN = ("gpcert", "helpers", "judge")
 
 
+def misplaced(rows: Sequence[Row]) -> list[str]:
+    """The rows whose text does not occur once in their file, which is quickly seen."""
+    files = {file: path.read_text() if (path := SOURCE / file).exists() else "" for _, file, _, _ in rows}
+    return [
+        f"{file}: {text}" for _, file, text, _ in rows if files[file].count(_CHANGE.sub(r"\1", text)) != 1
+    ]
+
+
 def unnoticed(module: str, rows: Sequence[Row]) -> str:
     """The rows whose worst case, a function of the test module, passes all the same, or ends otherwise."""
     program = "from helpers.mutation import serve; serve()"

@@ -9,7 +9,6 @@ from itertools import product
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 from flint import arb
 
 import gpcert as gc
@@ -28,7 +27,7 @@ from gpcert.engine.labels import ClassFacts, Labelled
 from gpcert.engine.root import Rows
 from gpcert.likelihoods.integrals import correlated
 from gpcert.likelihoods.integrals.correlated import mixture
-from helpers.mutation import unnoticed
+from helpers.laws import TermLaws
 from helpers.worst import column, exactly, lower, model, row_around_zero
 from judge import Truth
 
@@ -206,6 +205,5 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.full
-def test_every_term_is_noticed():
-    assert not unnoticed(__name__, TERMS)
+class TestTerms(TermLaws):
+    terms = TERMS

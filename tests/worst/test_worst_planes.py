@@ -8,7 +8,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from flint import arb
 
 import gpcert as gc
@@ -29,7 +28,7 @@ from gpcert.engine.squares import _THIRD, Squares
 from gpcert.engine.thin import Basis, Thin
 from helpers.functionals import form_value, packed_value, plane_value, third_order
 from helpers.functionals import grown as grown_of_row
-from helpers.mutation import unnoticed
+from helpers.laws import TermLaws
 from helpers.oracle import bits
 from helpers.rows import Batch
 from helpers.worst import ROUNDING, column, exactly, lower, model, row_around_zero
@@ -545,6 +544,5 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.full
-def test_every_term_is_noticed():
-    assert not unnoticed(__name__, TERMS)
+class TestTerms(TermLaws):
+    terms = TERMS

@@ -8,7 +8,6 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
-import pytest
 
 from gpcert.bounds.geometry.ball import BallDomain
 from gpcert.bounds.geometry.ball_quadratic import unit_lower_bound
@@ -25,7 +24,7 @@ from gpcert.engine.balls import Cap, farthest, separable
 from gpcert.engine.boxes import Boxes
 from gpcert.engine.quadratic import _best, dominated, dual
 from gpcert.rounding import is_certainly_psd
-from helpers.mutation import unnoticed
+from helpers.laws import TermLaws
 from helpers.oracle import is_psd
 from helpers.quadratics import exact
 from helpers.worst import column, model, row_around_zero
@@ -273,6 +272,5 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.full
-def test_every_term_is_noticed():
-    assert not unnoticed(__name__, TERMS)
+class TestTerms(TermLaws):
+    terms = TERMS

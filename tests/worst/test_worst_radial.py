@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 from flint import arb, arb_series
 
 import gpcert as gc
@@ -25,7 +24,7 @@ from gpcert.engine import profiles
 from gpcert.engine.backend import Backend
 from gpcert.engine.profiles import profile_of
 from gpcert.engine.radial import RadialSums
-from helpers.mutation import unnoticed
+from helpers.laws import TermLaws
 from helpers.worst import Corner, column, exactly, model, plane, row_around_zero
 from judge.kernels import covariance
 
@@ -333,6 +332,5 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.full
-def test_every_term_is_noticed():
-    assert not unnoticed(__name__, TERMS)
+class TestTerms(TermLaws):
+    terms = TERMS

@@ -5,7 +5,6 @@ have one sign: the scale in a row is one at which the term is noticed here; at 0
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from flint import arb, fmpq
 
 import gpcert as gc
@@ -28,7 +27,7 @@ from gpcert.engine.rounding import normal_down, normal_up
 from gpcert.engine.sums import Sums
 from gpcert.engine.values import amplitudes, points
 from gpcert.rounding import exp_down, exp_up, normal_cdf_bounds
-from helpers.mutation import unnoticed
+from helpers.laws import TermLaws
 from helpers.quadratics import exact
 from helpers.worst import column, exactly, plane
 from judge import Truth
@@ -145,6 +144,5 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.full
-def test_every_term_is_noticed():
-    assert not unnoticed(__name__, TERMS)
+class TestTerms(TermLaws):
+    terms = TERMS

@@ -8,14 +8,13 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 from flint import arb
 
 from gpcert.bounds.local.gaussian import sums as scalar
 from gpcert.engine import forms, shells
 from gpcert.engine.fewer import Fewer
 from gpcert.engine.forms import Forms
-from helpers.mutation import unnoticed
+from helpers.laws import TermLaws
 from helpers.worst import Corner, column, engine_sum, exactly, grown, model, plane, sum_around_zero
 
 #: Metric and far corner: a centre at metric * corner makes X5 an equality there.
@@ -273,6 +272,5 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.full
-def test_every_term_is_noticed():
-    assert not unnoticed(__name__, TERMS)
+class TestTerms(TermLaws):
+    terms = TERMS
