@@ -45,7 +45,7 @@ def library(suffix: str) -> Any:
 
 
 def check_lines(path: Path, lines: int) -> None:
-    """A sheet holds so many lines and no more."""
+    """A sheet holds a limited number of lines."""
     fits = path.suffix.lower() != ".xlsx" or lines < _LINES
     require(
         fits, f"a .xlsx file must hold fewer than {_LINES} lines, got {lines}: .csv and .parquet hold all"

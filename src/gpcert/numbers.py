@@ -70,7 +70,7 @@ def percent(share: Fraction) -> str:
 
 
 def counted(count: int, n: int) -> str:
-    """So many of n, with the percentage."""
+    """A count of n, with the percentage."""
     return f"{count:,} of {n:,} ({percent(Fraction(count, n))})"
 
 
@@ -85,7 +85,7 @@ def radius_at_most(r: float) -> str:
 
 
 def exactly(r: float) -> str:
-    """The shortest decimal that stands for this double, as everywhere in files: a radius that was asked."""
+    """The shortest decimal that reads back as this double, as in files: a radius as it was asked."""
     return repr(float(r)).removesuffix(".0")
 
 

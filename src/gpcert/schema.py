@@ -37,7 +37,7 @@ Probability = Annotated[float, "", (0.0, 1.0)]
 _Limits = tuple[tuple[float, float], bool]  # least and largest; whether NaN may be
 #: Values of classes, None for none.
 Labels = NDArray[np.object_]
-#: By name: newer versions of numpy tell less about what their aliases stand for.
+#: By name: newer versions of numpy say less about their aliases.
 _ARRAYS: dict[Any, type] = {
     Float: np.float64,
     Mask: np.bool_,
@@ -116,7 +116,7 @@ def entries(record: Any) -> list[tuple[str, str]]:
 
 
 def _brief(value: Any) -> str:
-    """One line, whatever the dimension."""
+    """One line, of any dimension."""
     if isinstance(value, np.ndarray):
         if value.ndim > 1:
             return f"array of shape {value.shape}"
@@ -156,7 +156,7 @@ def encoded(value: Any) -> Any:
 
 
 def read(hint: Any, data: object, sizes: Mapping[str, int] | None = None, versioned: bool = True) -> Any:
-    """The record of this type, one of several, that `to_dict` told; `versioned`: it says by which schema.
+    """The record of this type, one of several, that `to_dict` wrote; `versioned`: it says by which schema.
 
     `sizes`: lengths of axes that are known.
     """
@@ -172,7 +172,7 @@ class _Reader:
         self._sizes = sizes
 
     def value(self, hint: Any, data: Any, place: str) -> Any:
-        """What the data stand for, by its type."""
+        """The value that the data describe, by its type."""
         union = isinstance(hint, UnionType) or get_origin(hint) is Union
         kinds = [kind for kind in get_args(hint) if kind is not NoneType] if union else [hint]
         if data is None and len(kinds) < len(get_args(hint)) and union:

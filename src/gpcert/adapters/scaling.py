@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -122,25 +122,25 @@ def _one(step: Any, d: int) -> Affine:
             raise NotFittedError(f"model must be fitted, got a {name} before fit")
         if fitted != d:
             raise InvalidInputError(f"pipeline steps must have {d} features, got a {name} of {fitted}")
-    same = Affine.identity(d, name)
+    offset = scale = None
     if name == "StandardScaler":
-        offset = _array(step.mean_ if step.with_mean else None, d, 0.0)
-        return replace(same, offset=offset, scale=_array(step.scale_, d, 1.0))
-    if name == "MinMaxScaler" and not step.clip:
+        offset, scale = step.mean_ if step.with_mean else None, step.scale_
+    elif name == "MinMaxScaler" and not step.clip:
         scale = 1.0 / _array(step.scale_, d, 1.0)
-        return replace(same, offset=-_array(step.min_, d, 0.0) * scale, scale=scale)
-    if name == "MaxAbsScaler" and not getattr(step, "clip", False):
-        return replace(same, scale=_array(step.scale_, d, 1.0))
-    if name == "RobustScaler":
-        centre = _array(step.center_ if step.with_centering else None, d, 0.0)
-        return replace(same, offset=centre, scale=_array(step.scale_ if step.with_scaling else None, d, 1.0))
-    if name == "FunctionTransformer" and step.func is None:
-        return same
-    if name == "SimpleImputer" and _keeps_all(step):
-        return same  # regions hold numbers, never missing values
-    if name == "ColumnTransformer":
+        offset = -_array(step.min_, d, 0.0) * scale
+    elif name == "MaxAbsScaler" and not getattr(step, "clip", False):
+        scale = step.scale_
+    elif name == "RobustScaler":
+        offset = step.center_ if step.with_centering else None
+        scale = step.scale_ if step.with_scaling else None
+    elif name == "ColumnTransformer":
         return _by_columns(step, d)
-    raise InvalidInputError(_refusal(step, name))
+    elif not (
+        (name == "FunctionTransformer" and step.func is None)
+        or (name == "SimpleImputer" and _keeps_all(step))  # regions hold numbers, never missing values
+    ):
+        raise InvalidInputError(_refusal(step, name))
+    return Affine(_array(offset, d, 0.0), _array(scale, d, 1.0), np.arange(d), (name,))
 
 
 def _keeps_all(imputer: Any) -> bool:

@@ -35,7 +35,7 @@ def pgd(
 ) -> tuple[Float, Float]:
     """The best points (m, d) found, in floating point, and their objective (m,).
 
-    A set is left alone once its objective is below `enough`. `first` (m, d): the first start.
+    A set is done once its objective is below `enough`. `first` (m, d): the first start.
     """
     m = len(sets)
     random = np.random.default_rng(rng)
@@ -50,7 +50,7 @@ def pgd(
             u = part.offsets(first[open_])
         else:
             u = _start(part, start - (first is not None), random)
-        X, values = _descend(objective, part, labels[open_], u, steps, enough)
+        X, values = _Walk(objective, part, labels[open_], u, enough).descend(steps)
         better = values < best[open_]
         best[open_[better]] = values[better]
         points[open_[better]] = X[better]
@@ -61,7 +61,7 @@ def pgd(
         open_, part, u = open_[improved], part.rows(improved), flipped[improved]
         if not len(open_):
             break
-        points[open_], best[open_] = _descend(objective, part, labels[open_], u, steps, enough)
+        points[open_], best[open_] = _Walk(objective, part, labels[open_], u, enough).descend(steps)
     return points, best
 
 
@@ -99,15 +99,6 @@ def _start(sets: Sets, number: int, random: np.random.Generator) -> Float:
     return sets.project(low + share * (high - low))
 
 
-def _descend(
-    objective: AttackObjective, sets: Sets, labels: Index, u: Float, steps: int, enough: float
-) -> tuple[Float, Float]:
-    walk = _Walk(objective, sets, labels, u, enough)
-    walk.linear_steps()
-    walk.gradient_steps(steps)
-    return sets.points(walk.u), walk.value
-
-
 class _Walk:
     """The state of m descents: offsets, values, gradients in offsets."""
 
@@ -119,12 +110,18 @@ class _Walk:
         self.value, self.slope = self._at(np.arange(len(u)), u)
         self._vertex = np.zeros(len(u), dtype=bool)  # the linear minimiser repeated itself: a local optimum
 
+    def descend(self, steps: int) -> tuple[Float, Float]:
+        """Points (m, d) and values (m,) after whole steps, then gradient steps."""
+        self._linear_steps()
+        self._gradient_steps(steps)
+        return self._sets.points(self.u), self.value
+
     def _at(self, rows: Index, u: Float) -> tuple[Float, Float]:
         sets = self._sets.rows(rows)
         value, gradient = self._objective(sets.points(u), self._labels[rows])
         return np.where(np.isnan(value), np.inf, value), np.nan_to_num(gradient) * sets.unit
 
-    def linear_steps(self) -> None:
+    def _linear_steps(self) -> None:
         """Whole steps to the minimiser of the linearisation, as long as they improve."""
         rows = np.flatnonzero(~(self.value < self._enough))
         for _ in range(_LINEAR_STEPS):
@@ -140,7 +137,7 @@ class _Walk:
             self.u[rows], self.value[rows], self.slope[rows] = target[better], value[better], slope[better]
             rows = rows[~(self.value[rows] < self._enough)]
 
-    def gradient_steps(self, steps: int) -> None:
+    def _gradient_steps(self, steps: int) -> None:
         """Projected gradient steps; a failed one is shortened, a walk ends when progress does."""
         length = np.full(len(self.u), np.nan)
         patience = np.full(len(self.u), 3)

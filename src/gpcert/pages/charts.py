@@ -64,9 +64,9 @@ class Plot:
             self.parts.append(tag("polygon", points=" ".join(points), class_=f"area {look}"))
 
     def tell(self, name: str, xs: Sequence[float], texts: Sequence[str]) -> None:
-        """What a reader who points at x is told of a curve: told[i] up to and including xs[i].
+        """What a reader who points at x sees of a curve: texts[i] up to and including xs[i].
 
-        One more text than x: told[i] before xs[i], and the last at the last x.
+        One more text than x: texts[i] before xs[i], and the last at the last x.
         """
         self._told.append({"name": name, "xs": list(xs), "told": list(texts)})
 

@@ -34,7 +34,7 @@ def mcnemar(only_first: int, only_second: int) -> Fraction:
 
 
 def decided(p: RowAnswers, radius: float) -> bool:
-    """Whether a point is proved safe or unsafe at a radius: else it may not even have been asked about it."""
+    """Whether a point is proved safe or unsafe at a radius: else it may not even have been asked."""
     return p.safe >= radius or p.unsafe <= radius
 
 
@@ -61,7 +61,7 @@ class Pair:
     def split(self, radius: float) -> tuple[int, int, int, int]:
         """How many rows hold with both, with the first only, with the second only, with neither.
 
-        Only rows that both decide: what was left open, or never asked about, is not lost.
+        Only rows that both decide: what is undecided, or was never asked, is not lost.
         """
         both = [pair for pair in self.points if all(decided(p, radius) for p in pair)]
         held = Counter((self.holds(a, radius), self.holds(b, radius)) for a, b in both)
@@ -193,7 +193,7 @@ def comparison(groups: Sequence[ResultGroup]) -> Html:
 
 
 def _on_shared_rows(groups: Sequence[ResultGroup]) -> list[ResultGroup]:
-    """Each with the rows that all were asked about, so that shares are of the same rows."""
+    """Each with the rows that all answered, so that shares are of the same rows."""
     rows = set.intersection(*({p.row for p in group.points} for group in groups))
     return [group.restricted(rows) for group in groups]
 
@@ -226,7 +226,7 @@ def _about(groups: Sequence[ResultGroup], shared: Sequence[ResultGroup]) -> str:
 
 def _common_radii(groups: Sequence[ResultGroup]) -> list[float]:
     """The radii at which every group has a verdict of all its rows; where radii were searched for, the
-    smallest that half of the rows reach: a larger one need not have been asked about in all groups."""
+    smallest that half of the rows reach: a larger one need not have been asked in all groups."""
     asked = [set(radii_decided(group.points)) for group in groups]
     common = sorted(set.intersection(*asked) - {0.0})
     if common or not all(p.found for group in groups for p in group.points):

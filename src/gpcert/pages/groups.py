@@ -175,7 +175,7 @@ def grouped(results: Sequence[ResultsFile], separate: bool = False) -> list[Resu
 
 
 def _check_same_rows(first: ResultGroup, second: ResultGroup) -> None:
-    """A number of a row stands for one row: tables in memory have no hash that tells."""
+    """A number of a row must mean one row: tables in memory have no hash to compare."""
     if first.words.features != second.words.features:
         return  # of one file each model may use its own columns
     known = {p.row: p for p in first.points}

@@ -60,7 +60,7 @@ def _whole(group: ResultGroup, of: int) -> Html:
 
 
 def _sections(group: ResultGroup, of: int) -> list[tuple[str, Html]]:
-    """The parts of one of so many results."""
+    """The parts of one of `of` results."""
     radius, rows = shown_radius(group.points), group.words.rows
     finite = (p.safe for p in group.points if math.isfinite(p.safe))  # a label may hold in the whole domain
     reach = max(finite, default=0.0) if radius is None else radius

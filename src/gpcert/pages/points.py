@@ -72,7 +72,7 @@ class RowAnswers:
     proofs: list[ProofFile] = field(default_factory=list)
     unproved: Unproved | None = None
     found: tuple[float, float, Float | None] | None = None  #: certified radius: safe, unsafe, counterexample
-    reach: float = 0.0  #: the largest radius asked about
+    reach: float = 0.0  #: the largest radius asked
 
     @property
     def correct(self) -> bool | None:
@@ -102,7 +102,7 @@ class RowAnswers:
 
     @property
     def own(self) -> RowVerdict | None:
-        """The verdict at the largest radius asked about, or over the last box."""
+        """The verdict at the largest radius asked, or over the last box."""
         last = next(reversed(self.boxed.values()), None)
         return self.verdicts[max(self.verdicts)] if self.verdicts else last
 
@@ -272,7 +272,7 @@ class ProvedShares:
         self.labelled = all(p.correct is not None for p in points)
 
     def ends(self, most: int = 400) -> list[float]:
-        """The radii at which a share changes, up to where something was asked about every point.
+        """The radii at which a share changes, up to where every point was asked.
 
         Of more than `most` some are left out: between those that stay a step function falls early.
         """

@@ -86,11 +86,8 @@ def claims(group: ResultGroup) -> list[str]:
         moving, n = while_moving(group.region, exactly(radius), group.words), len(group.points)
         first = proved(int(share * n), n, shares.labelled, group.threshold, moving, group.words)
     elif own_statuses(group.points):
-        far = (
-            "the radius of its"
-            if all(len(p.verdicts) == 1 for p in group.points)
-            else "the largest radius asked of its"
-        )
+        one = all(len(p.verdicts) == 1 for p in group.points)
+        far = "the radius of its" if one else "the largest radius asked of its"
         moving, n = while_moving(group.region, f"{far} {group.words.row}", group.words), len(group.points)
         first = proved(_held_alone(group), n, shares.labelled, group.threshold, moving, group.words)
     return [first, *(text for text in every if text != first)]
@@ -110,19 +107,13 @@ def stated(first: str, more: str, rest: Sequence[str], attacked: bool, folded: b
     look = "claim tried" if attacked else "claim"
     parts = [tag("p", first, class_=look), tag("p", " ".join(meant), " ", link, class_="soft")]
     if rest:
-        parts.append(
-            tag(
-                "details",
-                tag("summary", more),
-                tag("ul", *(tag("li", text) for text in rest)),
-                **({} if folded else {"open": ""}),
-            )
-        )
+        every = tag("ul", *(tag("li", text) for text in rest))
+        parts.append(tag("details", tag("summary", more), every, **({} if folded else {"open": ""})))
     return tag("div", *parts, class_="lead")
 
 
 def headline(group: ResultGroup) -> Html:
-    """The figures to remember, each explained, then the same at every radius that was asked about."""
+    """The figures to remember, each explained, then the same at every radius that was asked."""
     points, counted, words = group.points, ProvedShares(group.points), group.words
     n, clean, middle, radius = len(points), clean_accuracy(points), median_radius(points), main_radius(points)
     about = "with answers" if words.partly else "in this report"

@@ -37,7 +37,7 @@ _HEAVY = 12_000_000  # characters of details; beyond, only the closest counterex
 
 
 def points_table(group: ResultGroup, of: int = 1) -> Html:
-    """The rows with their details, on a page with so many such tables."""
+    """The rows with their details, on a page with `of` such tables."""
     columns = [column for column in _columns(group) if any(text for text, _ in column[2])]
     rows = list(zip(*(cells for _, _, cells in columns), strict=True))
     lines = _lines(group, of)

@@ -142,7 +142,7 @@ def unit_of(post: Posterior, scale: Sequence[float] | Float | None) -> str | Non
 
 
 def shape_told(shape: Any, names: Sequence[str]) -> dict[str, Any]:
-    """What a ball is besides its centre and radius, JSON-able, features by name; an infinite end is null."""
+    """The kind of a ball (norm, features, domain, scale) as JSON: features by name, an infinite end null."""
     return {
         "norm": "inf" if shape.norm == math.inf else shape.norm,
         "features": None if shape.features is None else [names[j] for j in shape.features],

@@ -31,7 +31,7 @@ class Row:
 
     @classmethod
     def read(cls, entries: dict[str, Any], features: int, classes: int) -> Row:
-        """What `to_dict` told, of a model with so many of both (0: not known); else one sentence."""
+        """What `to_dict` wrote, of a model with these numbers of both (0: not known); else one sentence."""
         sizes = {axis: size for axis, size in (("d", features), ("c", classes)) if size}
         every = dict.fromkeys(field.name for field in fields(cls))
         found: Row = read(cls, every | entries, sizes, versioned=False)
@@ -64,7 +64,7 @@ def flat(answer: Answer) -> list[dict[str, Any]]:
 
 
 def about_whom(answer: Answer) -> dict[str, Any]:
-    """The centre, and what a ball is besides its radius, as texts."""
+    """The centre of a ball and its kind, as texts."""
     entries: dict[str, Any] = {}
     region = next(iter(answer.regions), None)
     if isinstance(region, Ball):
@@ -94,7 +94,7 @@ def line_of(row: Row) -> list[dict[str, Any]]:
 
 
 def about_row(row: Row) -> dict[str, Any]:
-    """What is known of a row, and the radius that was asked about."""
+    """What is known of a row, and the radius that was asked."""
     entries: dict[str, Any] = {"row": row.row, "id": row.id, "true": row.label, "predicted": row.predicted}
     if row.probability is not None:
         entries["predicted_probability"] = float(row.probability.max())

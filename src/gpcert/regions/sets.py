@@ -389,7 +389,7 @@ Region = Box | Ball
 
 
 def region_from_dict(data: object) -> Region:
-    """The box or ball that `to_dict` told; anything else is an error of one sentence."""
+    """The box or ball that `to_dict` wrote; anything else is an error of one sentence."""
     region: Region = read(Region, data)
     return region
 

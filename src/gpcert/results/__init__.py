@@ -39,6 +39,6 @@ _OfOne = ProbabilityRange | LatentRange | Verdict | CertifiedRadius | Robustness
 
 
 def answer_from_dict(data: object) -> Answer:
-    """The answer, of any kind, that `to_dict` told; anything else is an error of one sentence."""
+    """The answer, of any kind, that `to_dict` wrote; anything else is an error of one sentence."""
     found: Answer = read(_OfOne | Explanation | Evaluation, data)
     return found

@@ -1,4 +1,4 @@
-"""What every answer records besides what it states: the model, the settings, the version."""
+"""What every answer records and offers: the model, the settings, the version; its text, its claims."""
 
 from __future__ import annotations
 

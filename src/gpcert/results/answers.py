@@ -308,7 +308,7 @@ class CertifiedRadius(Answer):
             yield "safe must be finite without a bounded domain, got inf"
 
     def claims(self) -> tuple[Claim, ...]:
-        """What is stated, sentence by sentence; balls are nested, so the largest safe one stands for all."""
+        """What is stated, sentence by sentence; balls are nested, so the largest safe one implies all."""
         margin = Quantity("margin", self.label, self.threshold)
         claims: list[Claim] = []
         if self.safe > 0:

@@ -266,7 +266,7 @@ class Explanation(_Tabular, Answer):
     feature_names: Annotated[tuple[str, ...], "d"] | None
     balls: Annotated[tuple[Ball, ...], "m"]  #: around the points: features that move, domain
     about: About
-    proof: tuple[ProofFile, ...] | None = optional()  #: one for each point that was asked about
+    proof: tuple[ProofFile, ...] | None = optional()  #: one for each point
     unproved: Unproved | None = optional()  #: why a point, the first of them, has no file that was asked for
 
     asked = "label", "averaged"

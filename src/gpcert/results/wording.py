@@ -55,7 +55,7 @@ class Words:
         return self.rows.removesuffix("s")
 
     def counted(self, n: int) -> str:
-        """So many rows."""
+        """A number of rows."""
         return f"{n:,} {self.row if n == 1 else self.rows}"
 
     def feature(self, j: int) -> str:
@@ -98,7 +98,7 @@ def has_table(ball: Ball, words: Words) -> bool:
 
 
 def _some(radius: str, n: int, which: str, within: str) -> str:
-    """So many of n features, or as many as there are: half a feature is none."""
+    """Up to `radius` of n features: half a feature is none."""
     if radius.startswith("the "):
         return f"while as many of {which} as {radius} says take any values{within}"
     count = math.floor(min(float(radius), n))
@@ -351,7 +351,7 @@ def _first(answer: Answer) -> Any:
 
 
 def _shape(answer: Answer) -> Hashable:
-    """What a sentence says of a region besides its radius, and would be false of another."""
+    """What a sentence says of a region, its radius excepted, and would be false of another."""
     region = _first(answer)
     if not isinstance(region, Ball):
         return None
@@ -406,7 +406,7 @@ def _radii(some: list[CertifiedRadius], right: _Right, radius: str, words: Words
 
 
 def _reach(answer: CertifiedRadius) -> float:
-    """The largest radius asked about; of a count of features no more than there are."""
+    """The largest radius asked; of a count of features no more than there are."""
     ball = _first(answer)
     counted = isinstance(ball, Ball) and ball.norm == 0
     return min(answer.max_radius, float(np.count_nonzero(ball.moving()))) if counted else answer.max_radius
