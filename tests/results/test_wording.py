@@ -8,31 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.results.wording import Words, proved, sentences, unit_tables, while_moving, wilson
+from gpcert.results.wording import Words, proved, sentences, unit_tables, while_moving
 
 WORDS = Words(("well", "ill"), ("age", "bmi", "dose"), unit="standard deviations")
 X = np.zeros(3)
-
-
-@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_solves_its_equation_and_rounds_outward(counted: tuple[int, int]) -> None:
-    """The ends are the p at which the observed share lies 1.96 standard errors away."""
-    k, n = counted
-    low, high = wilson(k, n)
-
-    def outside(p: Fraction) -> Fraction:
-        return (Fraction(k, n) - p) ** 2 - Fraction(196, 100) ** 2 * p * (1 - p) / n
-
-    assert 0 <= low <= Fraction(k, n) <= high <= 1
-    step = Fraction(1, 10**6)
-    for end, inward in ((low, step), (high, -step)):
-        assert outside(end) >= 0
-        if 0 < end < 1:
-            assert outside(end + inward) < 0
 
 
 @pytest.mark.parametrize(
