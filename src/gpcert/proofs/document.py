@@ -80,7 +80,7 @@ def balance(label: int, terms: Sequence[tuple[int, str, int]], lower: float, upp
 
 
 def proof_entry(level: ProofLevel, nodes: Sequence[Cut | Leaf | Envelope], region: Region) -> dict[str, Any]:
-    """A level, and nodes in preorder; a leaf that has another level tells it."""
+    """A level, and nodes in preorder; a leaf that has another level says so."""
     entry: dict[str, Any] = _serialized(level.entry)
     tree = [split_entry(n) if isinstance(n, Cut) else part_entry(n, region, level) for n in nodes]
     return entry | {"tree": tree}

@@ -14,7 +14,7 @@ from gpcert.likelihoods import OneVsRest, Softmax
 from gpcert.posterior import Posterior
 from gpcert.proofs.document import at, balance, document, everywhere, region_entry
 from gpcert.proofs.one_vs_rest import SeveralClasses
-from gpcert.proofs.record import Goal, Node, Tree
+from gpcert.proofs.record import Goal, Node, Subject, Tree
 from gpcert.proofs.softmax import Labels
 from gpcert.proofs.sparse import beyond, prove
 from gpcert.proofs.two_classes import TwoClasses, placed
@@ -43,9 +43,8 @@ class ProofText:
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         self._post, self._factory = post, factory
         self._several = post.n_classes > 2
-        kinds: dict[type, type[Labels | SeveralClasses]] = {Softmax: Labels, OneVsRest: SeveralClasses}
-        kind = kinds.get(type(post.likelihood), TwoClasses)
-        self._subject: Labels | SeveralClasses | TwoClasses = kind(post, factory)
+        kinds = {Softmax: Labels, OneVsRest: SeveralClasses}
+        self._subject: Subject = kinds.get(type(post.likelihood), TwoClasses)(post, factory)
         self._regions: dict[str, int] = {}
         self._entries: list[Any] = []
         self.claims: list[Any] = []
@@ -139,8 +138,7 @@ class ProofText:
 
         Nothing is written of what holds of any probability: no precision tells 1 - e^-5000 from 1.
         """
-        if isinstance(self._subject, Labels):
-            value = self._subject.seen_at(label, sense, value, point)
+        value = self._subject.seen_at(label, sense, value, point)
         least = self._subject.least
         value = max(value, least) if sense == "<=" else value if value > least else 0.0
         if value > 0.0 if sense == ">=" else value < 1.0:
@@ -153,13 +151,10 @@ class ProofText:
         """
         if not self._several:
             return self.point(label, region, sense, value, point)
-        if isinstance(self._subject, Labels):
-            entry = value == 0.0 and self._subject.decided(label, -1, point)
-        else:
-            entry = value < 1.0
-        if entry:
-            self._at(label, region, sense, value, point, "margin")
-        return value if entry else 1.0
+        if not self._subject.loses_at(label, value, point):
+            return 1.0
+        self._at(label, region, sense, value, point, "margin")
+        return value
 
     def _at(self, label: int, region: Region, sense: str, value: float, point: Float, quantity: str) -> None:
         self.claims.append(at(label, self._region(region), sense, value, point, quantity))
@@ -182,7 +177,7 @@ class ProofText:
 
     def _sharp(self, level: float) -> bool:
         """Whether a bound is sharp at a level of what decides the label (`Goal.flat`)."""
-        return self._several or (level == 0.5 and isinstance(self._subject, TwoClasses))
+        return self._several or (level == 0.5 and self._subject.sharp)
 
     @property
     def _quantity(self) -> str:

@@ -26,7 +26,7 @@ from gpcert.proofs.five_erf import FiveErfAt
 from gpcert.proofs.leaf import CLEAR, Leaf, LeafExpansion, Multipliers, Outside, expansion, multipliers
 from gpcert.proofs.levels import LinkLevels, Place, ProofLevel, slope_at, variance_at
 from gpcert.proofs.links import ProbitAt, levels_of, variances
-from gpcert.proofs.record import Goal, Node
+from gpcert.proofs.record import Goal, Node, Subject
 from gpcert.proofs.two_classes import complement_up, cube_of, placed, root_of
 from gpcert.regions import Region
 from gpcert.rounding import down
@@ -415,7 +415,7 @@ class _Joint(NamedTuple):
     value: float
 
 
-class SeveralClasses:
+class SeveralClasses(Subject):
     """Proves claims about a one-vs-rest posterior."""
 
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:

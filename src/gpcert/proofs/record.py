@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -94,6 +95,30 @@ class Goal(NamedTuple):
     flat: bool
     only: bool = False
     patient: bool = False
+
+
+class Subject(ABC):
+    """Proves claims about one posterior.
+
+    `facts`: of its latents, for the file. A checker does not distinguish probabilities up to `least` from 0.
+    `sharp`: whether bounds of P(label) are sharp at 1/2.
+    """
+
+    facts: list[Any]
+    least: float = 0.0
+    sharp: bool = False
+
+    @abstractmethod
+    def prove(self, goal: Goal) -> tuple[float, Any]:
+        """The bound that is proved, and how."""
+
+    def seen_at(self, label: int, sense: str, value: float, point: Float) -> float:
+        """What a checker sees of P(label) <= (>=) a number at a point (D,): it, a little less, or nothing."""
+        return value
+
+    def loses_at(self, label: int, value: float, point: Float) -> bool:
+        """Whether files may say that the margin of the label is at most (less than) a number at a point."""
+        return value < 1.0
 
 
 _Answer = TypeVar("_Answer", ProbabilityRange, Verdict, CertifiedRadius, Evaluation)

@@ -35,7 +35,7 @@ from gpcert.proofs.document import part_entry, reals, split_entry
 from gpcert.proofs.facts import Fact, facts_of
 from gpcert.proofs.leaf import CheckedBall, Leaf
 from gpcert.proofs.levels import Ends, Place, ProofLevel, ProofPlane
-from gpcert.proofs.record import Goal, Node
+from gpcert.proofs.record import Goal, Node, Subject
 from gpcert.proofs.two_classes import cube_of, placed, root_of
 from gpcert.regions import Ball, Region
 from gpcert.rounding import up
@@ -382,10 +382,8 @@ class _LabelLeaf(NamedTuple):
     proved: bool
 
 
-class Labels:
+class Labels(Subject):
     """Proves that a class is the most probable one, of a softmax with one Gaussian kernel."""
-
-    least = 0.0
 
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         assert isinstance(post.likelihood, Softmax)
@@ -421,12 +419,15 @@ class Labels:
         return 0.0, {"tree": [split_entry(n) if isinstance(n, Cut) else _entry(n, region) for n in nodes]}
 
     def seen_at(self, label: int, sense: str, value: float, point: Float) -> float:
-        """What a checker sees of P(label) <= (>=) a number at a point (D,): it, a little less, or nothing."""
         value, terms = self._shares.seen_at(label, sense, value, point)
         if terms > self._terms:
             return 1.0 if sense == "<=" else 0.0
         self._terms -= terms
         return value
+
+    def loses_at(self, label: int, value: float, point: Float) -> bool:
+        """Files say no more of a softmax than who wins."""
+        return value == 0.0 and self.decided(label, -1, point)
 
     def decided(self, label: int, sign: int, x: Float) -> bool:
         """Whether the label surely wins (sign 1) or loses at a point (D,)."""

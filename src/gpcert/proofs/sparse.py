@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from gpcert.posterior import Posterior
-from gpcert.proofs.record import Goal
+from gpcert.proofs.record import Goal, Subject
 from gpcert.regions import Ball, Box, Region
 from gpcert.rounding import LARGEST
 from gpcert.validation import Float
@@ -22,13 +22,6 @@ MOST_SUPPORTS = 400
 _CORNERS = 5
 #: What rounding may take of a half width.
 _TOLD = 1e-3
-
-
-class Subject(Protocol):
-    """Who proves claims about regions."""
-
-    def prove(self, goal: Goal) -> tuple[float, Any]:
-        """The bound that is proved, and how."""
 
 
 def supports_of(ball: Ball, radius: float | None = None) -> int:

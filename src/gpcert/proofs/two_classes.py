@@ -17,7 +17,7 @@ from gpcert.proofs.cover import MANY_TRIALS, TRIALS, BoxProver, cover
 from gpcert.proofs.document import proof_entry
 from gpcert.proofs.facts import facts_of
 from gpcert.proofs.links import levels_of, variances
-from gpcert.proofs.record import Goal, Node
+from gpcert.proofs.record import Goal, Node, Subject
 from gpcert.regions import Ball, Region
 from gpcert.validation import Float
 
@@ -25,8 +25,10 @@ from gpcert.validation import Float
 _ROUNDS = 3
 
 
-class TwoClasses:
+class TwoClasses(Subject):
     """Proves claims about a posterior with one latent."""
+
+    sharp = True
 
     def __init__(self, post: Posterior, factory: BoundFactory) -> None:
         assert isinstance(post.likelihood, BinaryLikelihood)
