@@ -14,7 +14,7 @@ from gpcert.bounds.factory import BoundFactory
 from gpcert.claims import around
 from gpcert.proofs.file import ProofText
 from gpcert.proofs.record import Goal, Node
-from gpcert.proofs.softmax import _Covering
+from gpcert.proofs.softmax import _LabelCover
 from helpers.exact import small_model
 from judge.proofs import provable, rejected
 
@@ -167,7 +167,7 @@ def test_a_box_that_misses_a_ball_is_a_leaf_whoever_wins_there() -> None:
     """Of a softmax as of two classes; only points of the ball are of interest."""
     post, (answer,) = provable(340367, "softmax", turn=68073).ask()
     box, c = answer.region.box(), answer.label
-    covering = _Covering(post, c, answer.region, np.ones(2, dtype=bool), 1e9, False)
+    covering = _LabelCover(post, c, answer.region, np.ones(2, dtype=bool), 1e9, False)
     corner = Node(box.lower, box.lower + 0.05, box.lower)
     leaf = covering.leaf(corner, True)
     assert leaf is not None
