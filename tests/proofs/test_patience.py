@@ -60,7 +60,7 @@ def test_ranges_of_which_files_proved_less_by_more_than_0_005(number: int, tmp_p
     """A mean far from all centres where the precision is negative; variances below 0 on boxes that no halving
     makes small.
     """
-    post, (answer,) = provable(number, turn=number).ask(tmp_path)
+    post, (answer, *_) = provable(number, turn=number).ask(tmp_path)
     lower = answer.lower if isinstance(answer, gc.ProbabilityRange) else answer.margin.lower
     assert answer.proof.lower >= lower - 0.005
     gc.save(post, tmp_path / "model.safetensors")
@@ -73,7 +73,7 @@ def test_ranges_of_which_files_proved_less_by_more_than_0_005(number: int, tmp_p
 )
 def test_far_from_all_centres_kernels_bound_the_variance(number: int, family: str, tmp_path: Path) -> None:
     """V8': regions of many lengthscales on which S hardly changes; files lacked 0.004 to 0.09 there."""
-    post, (answer,) = provable(number, family).ask(tmp_path)
+    post, (answer, *_) = provable(number, family).ask(tmp_path)
     assert answer.proof.lower >= answer.lower - 1e-6
     assert answer.proof.upper <= answer.upper + 1e-6
     gc.save(post, tmp_path / "model.safetensors")
@@ -134,7 +134,7 @@ def test_points_make_up_for_what_bounds_of_an_explanation_lack(
     number: int, family: str, tmp_path: Path
 ) -> None:
     """Extremes between the points at which explain evaluates P."""
-    post, (answer,) = provable(number, family).ask(tmp_path)
+    post, (answer, *_) = provable(number, family).ask(tmp_path)
     assert isinstance(answer, gc.Explanation)
     assert all(file.exact for file in answer.proof)
     gc.save(post, tmp_path / "model.safetensors")
@@ -165,7 +165,7 @@ def test_the_largest_ball_that_can_be_proved_is_claimed_alone(
 
 def test_a_box_that_misses_a_ball_is_a_leaf_whoever_wins_there() -> None:
     """Of a softmax as of two classes; only points of the ball are of interest."""
-    post, (answer,) = provable(340367, "softmax", turn=68073).ask()
+    post, (answer, *_) = provable(340367, "softmax", turn=68073).ask()
     box, c = answer.region.box(), answer.label
     covering = _LabelCover(post, c, answer.region, np.ones(2, dtype=bool), 1e9, False)
     corner = Node(box.lower, box.lower + 0.05, box.lower)
