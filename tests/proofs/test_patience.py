@@ -84,7 +84,7 @@ def test_a_second_attempt_splits_although_halving_seemed_to_help_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = provable(330229, "norm 0", turn=1)
-    post, (answer,) = query.ask(tmp_path)
+    post, (answer, *_) = query.ask(tmp_path)
     assert answer.proof.exact
     gc.save(post, tmp_path / "model.safetensors")
     assert rejected(tmp_path / "model.safetensors", [Path(answer.proof.path)]) == []

@@ -48,7 +48,7 @@ def test_quadratics_of_one_coordinate_are_exact() -> None:
 
 def test_a_ball_of_norm_1_is_proved_as_reported(tmp_path: Path) -> None:
     """0.03 was lost of the upper end."""
-    post, (answer,) = provable(302375, turn=302375).ask()
+    post, (answer, *_) = provable(302375, turn=302375).ask()
     found = gc.probability_range(post, answer.region, answer.label, max_nodes=30, proof=tmp_path / "p.json")
     assert found.proof.exact
     gc.save(post, tmp_path / "model.safetensors")
@@ -59,7 +59,7 @@ def test_chord_or_bent_tangent_is_chosen_as_the_checker_chooses(tmp_path: Path) 
     """From a corner of its box a leaf sees both end alike: the multipliers fitted one, the checker took the
     other.
     """
-    post, (answer,) = provable(530200, "formula", turn=128).ask(tmp_path)
+    post, (answer, *_) = provable(530200, "formula", turn=128).ask(tmp_path)
     gc.save(post, tmp_path / "model.safetensors")
     files = [Path(file.path) for file in answer.proof]
     assert len(files) == 1
