@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory, shape_of
-from gpcert.bounds.one.left import Left
+from gpcert.bounds.one.level import Left
 
 TITLE = "Kernels, norms and links: tolerance 0.02, at most 10 CPU s per region, one thread"
 POINTS = int(os.environ.get("GPCERT_BENCH_POINTS", "6"))

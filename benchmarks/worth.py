@@ -307,7 +307,7 @@ def one_by_one() -> None:
 
 SWITCHES: dict[str, Callable[[], None]] = {
     "remnants": several(
-        ("bounds.local.gaussian.rounds:remnant", nothing),
+        ("bounds.local.gaussian.plane:remnant", nothing),
         ("bounds.one.radial:remnant", nothing),
     ),
     "cheap price": one_price,

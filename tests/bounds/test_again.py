@@ -8,7 +8,7 @@ import pytest
 import gpcert as gc
 from gpcert.bounds.factory import shape_of
 from gpcert.bounds.interface import Certified
-from gpcert.bounds.one.left import Left
+from gpcert.bounds.one.level import Left
 from gpcert.search.frontier import Minimiser
 
 

@@ -14,7 +14,7 @@ from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import make_slice
-from gpcert.bounds.local.radial.plane import radial_plane
+from gpcert.bounds.local.radial.functional import radial_plane
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.bounds.one.gaussian import mean_over
 from helpers.cases import drawn, region_near

@@ -2,23 +2,23 @@
 
 from unittest.mock import patch
 
-from gpcert.bounds.local.gaussian import majorants
+from gpcert.bounds.local.gaussian import functional
 
 
 def sharp_as(name, **dimensions):
     """`sharp` as it is with other numbers of features."""
 
     def build(e):
-        with patch.multiple(majorants, **dimensions):
-            return majorants.sharp(e)
+        with patch.multiple(functional, **dimensions):
+            return functional.sharp(e)
 
     build.__name__ = name
     return build
 
 
 BUILDERS = (
-    majorants.coarse,
-    majorants.sharp,
+    functional.coarse,
+    functional.sharp,
     sharp_as("middling", COLUMN_DIMENSIONS=0),
     sharp_as("many", COLUMN_DIMENSIONS=0, CHEAP_DIMENSIONS=0),
 )

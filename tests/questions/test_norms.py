@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds.geometry.pairs import pair_bound
+from gpcert.bounds.geometry.unit_ball import pair_bound
 from helpers.exact import CHOICES, Case, falsehoods, small_model
 from helpers.oracle import examples
 from helpers.quadratics import matrix

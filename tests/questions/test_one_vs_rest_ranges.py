@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcert as gc
-from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
+from gpcert.bounds.several.one_vs_rest import ClassMargin, ClassShare, OthersShare
 from gpcert.errors import InvalidInputError
 from helpers.oracle import bits, examples
 from helpers.several import Setting, falsehoods, random_box, random_model

@@ -9,13 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpcert.bounds.geometry.pairs import PairBound
 from gpcert.bounds.geometry.sparse import SparseDomain, SparseShape
+from gpcert.bounds.geometry.unit_ball import PairBound
 from gpcert.bounds.interface import Certified
 from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.levels.steps import step_curves
-from gpcert.bounds.local.forms import subtract
-from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.bounds.local.forms import FunctionalBound, subtract
 from gpcert.bounds.one.level import LevelBound
 from gpcert.bounds.several.labels import Comparison
 from gpcert.bounds.several.tangents.functionals import View

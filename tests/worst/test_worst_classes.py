@@ -15,12 +15,11 @@ import gpcert as gc
 from gpcert.bounds.facts.classes import class_model_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.local.gaussian.slice import make_slice
-from gpcert.bounds.local.radial import plane as below
+from gpcert.bounds.local.radial import functional as below
 from gpcert.bounds.local.radial.slice import make_radial_slice
-from gpcert.bounds.several.ratios import ClassMargin, ClassShare, OthersShare
-from gpcert.bounds.several.tangents import clipping
-from gpcert.bounds.several.tangents.expansion import expand_classes, latents_on
-from gpcert.bounds.several.tangents.reaches import reaches_of
+from gpcert.bounds.several.one_vs_rest import ClassMargin, ClassShare, OthersShare
+from gpcert.bounds.several.tangents import functionals
+from gpcert.bounds.several.tangents.expansion import expand_classes, latents_on, reaches_of
 from gpcert.bounds.several.tangents.tangent import penalty, second
 from gpcert.engine.backend import Backend
 from gpcert.engine.labels import ClassFacts, Labelled
@@ -99,7 +98,7 @@ def test_penalties():
     for nu in (0.01, 0.3, 0.9):
         assert penalty(nu) * nu**2 >= 0.5 * (-nu - math.log1p(-nu))
         assert second(column(nu))[0] * nu**2 / 2 >= math.expm1(nu) - nu
-    cost = 12 * math.sqrt(3) * clipping._COST
+    cost = 12 * math.sqrt(3) * functionals._COST
     assert cost >= 1
 
 
@@ -174,9 +173,9 @@ def test_reaches_of_classes():
             assert arb(float(found.largest(sign * B[None])[0])) >= exact
 
 
-LABELS, FACTS, RATIOS = "engine/labels.py", "bounds/facts/classes.py", "bounds/several/ratios.py"
-REACH, EXPAND = "bounds/several/tangents/reaches.py", "bounds/several/tangents/expansion.py"
-TANGENT, CLIP = "bounds/several/tangents/tangent.py", "bounds/several/tangents/clipping.py"
+LABELS, FACTS, RATIOS = "engine/labels.py", "bounds/facts/classes.py", "bounds/several/one_vs_rest.py"
+REACH, EXPAND = "bounds/several/tangents/expansion.py", "bounds/several/tangents/expansion.py"
+TANGENT, CLIP = "bounds/several/tangents/tangent.py", "bounds/several/tangents/functionals.py"
 ROWS, KNOWN, CORNERS = "test_labels_of_rows", "test_functionals_of_classes", "test_ratios_of_probabilities"
 PEN, MEANS, FAR = "test_penalties", "test_means_around_a_reference", "test_reaches_of_classes"
 MIXED = "test_distances_of_mixtures"

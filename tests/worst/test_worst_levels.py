@@ -12,9 +12,8 @@ from flint import arb, arb_series
 import gpcert as gc
 from gpcert.bounds.batched import lines as through
 from gpcert.bounds.facts.model import model_of
-from gpcert.bounds.levels.chords import Chords, lost
 from gpcert.bounds.levels.registry import curves_of
-from gpcert.bounds.levels.steps import StepCurves
+from gpcert.bounds.levels.steps import Chords, StepCurves, lost
 from gpcert.engine import lines as rows
 from gpcert.engine.backend import Backend
 from gpcert.engine.rounding import tail_squares
@@ -184,7 +183,7 @@ CURVES, LOGISTIC, FLOORED = "bounds/levels/curves.py", "bounds/levels/logistic.p
 FIVE, ERF, CHORDS, STEPS = (
     "bounds/levels/five_erf.py",
     "likelihoods/prediction.py",
-    "bounds/levels/chords.py",
+    "bounds/levels/steps.py",
     "bounds/levels/steps.py",
 )
 ROWS, LINES = "engine/lines.py", "bounds/batched/lines.py"

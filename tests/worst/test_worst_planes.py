@@ -11,14 +11,14 @@ import numpy as np
 from flint import arb
 
 import gpcert as gc
-from gpcert.bounds.facts.contraction import inverse_contraction
+from gpcert.bounds.facts.definite import inverse_contraction
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.local.gaussian.plane import SECOND, plane_at
 from gpcert.bounds.local.gaussian.slice import make_slice
 from gpcert.bounds.local.planes import support
-from gpcert.bounds.local.radial.plane import kernel_below
+from gpcert.bounds.local.radial.functional import kernel_below
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.engine.backend import Backend
 from gpcert.engine.lines import latent_lines, lines
@@ -441,7 +441,7 @@ def test_facts_of_a_model():
 PLANES, SECONDS, RADIAL = (
     "bounds/local/planes.py",
     "bounds/local/gaussian/plane.py",
-    "bounds/local/radial/plane.py",
+    "bounds/local/radial/functional.py",
 )
 ROWS, THIN, FACTS = "engine/planes.py", "engine/thin.py", "bounds/facts/model.py"
 ONE, MANY, ANY = "test_planes_of_one_model", "test_planes_of_rows", "test_planes_of_any_predictor"
@@ -533,9 +533,9 @@ TERMS = [
     ("G5", RADIAL, "curl = curl + {|0.9 * }math.prod", LINES),
     ("G5", RADIAL, "low += {|1.1 * }math.prod", LINES),
     ("F2", FACTS, "row_weight=row_weight * ({1.0|0.9} +", KNOWN),
-    ("F3", "bounds/facts/contraction.py", "return float({|0.9 * }(bound + slack)", KNOWN),
-    ("F5", "bounds/facts/contraction.py", "return float(1.0 + {|0.9 * }np.max(rows", KNOWN),
-    ("F4", "bounds/facts/contraction.py", "            return [{|0.9 * }diagonal]", KNOWN),
+    ("F3", "bounds/facts/definite.py", "return float({|0.9 * }(bound + slack)", KNOWN),
+    ("F5", "bounds/facts/definite.py", "return float(1.0 + {|0.9 * }np.max(rows", KNOWN),
+    ("F4", "bounds/facts/definite.py", "            return [{|0.9 * }diagonal]", KNOWN),
     ("F1", FACTS, "return {|0.9 * }sum_up(self.parts.defect", KNOWN),
     ("F3", FACTS, "gain = {|0.9 * }min(sum_up", KNOWN),
     ("K6", FACTS, "return {|0.9 * }sqrt_up(square", KNOWN),

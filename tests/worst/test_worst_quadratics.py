@@ -14,10 +14,9 @@ from gpcert.bounds.geometry.ball_quadratic import unit_lower_bound
 from gpcert.bounds.geometry.ball_separable import separable_bound
 from gpcert.bounds.geometry.box_quadratic import quadratic_lower_bound
 from gpcert.bounds.geometry.domain import BoxDomain
-from gpcert.bounds.geometry.pairs import pair_bound
 from gpcert.bounds.geometry.remnant import remnant
 from gpcert.bounds.geometry.sparse import SparseDomain, Suspects
-from gpcert.bounds.geometry.unit_ball import UnitBall
+from gpcert.bounds.geometry.unit_ball import UnitBall, pair_bound
 from gpcert.bounds.local.forms import Pieces, Remainder, least
 from gpcert.engine.backend import Backend
 from gpcert.engine.balls import Cap, farthest, separable
@@ -212,7 +211,7 @@ ROWS, QUADRATIC, SEPARABLE = (
 )
 ROUND, PAIRS, SPARSE, DOMAIN = (
     "engine/balls.py",
-    "bounds/geometry/pairs.py",
+    "bounds/geometry/unit_ball.py",
     "bounds/geometry/sparse.py",
     "bounds/geometry/ball.py",
 )

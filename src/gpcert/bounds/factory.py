@@ -106,8 +106,7 @@ class BoundFactory:
 
     def _pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         if isinstance(self._post.likelihood, OneVsRest):
-            from gpcert.bounds.several.one_vs_rest import OneVsRestBound
-            from gpcert.bounds.several.ratios import ClassShare, OthersShare
+            from gpcert.bounds.several.one_vs_rest import ClassShare, OneVsRestBound, OthersShare
             from gpcert.bounds.several.shares import JointShare
 
             classes = tuple(factory._pair(1, shape, x, moving) for factory in self._classes)
@@ -183,8 +182,7 @@ class BoundFactory:
         """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
         if isinstance(self._post.likelihood, OneVsRest):
             from gpcert.bounds.several.joint import JointLabel
-            from gpcert.bounds.several.one_vs_rest import OneVsRestBound
-            from gpcert.bounds.several.ratios import ClassMargin
+            from gpcert.bounds.several.one_vs_rest import ClassMargin, OneVsRestBound
 
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
             return JointLabel.of(OneVsRestBound(classes, ClassMargin(label), shape))

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpcert.bounds.facts.classes import class_model_of
-from gpcert.bounds.facts.contraction import block_contraction
+from gpcert.bounds.facts.definite import block_contraction
 from gpcert.bounds.facts.model import Model, kept, model_of
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Array, Backend

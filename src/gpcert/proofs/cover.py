@@ -18,8 +18,7 @@ from gpcert.bounds.geometry.ball import BallDomain, BallShape
 from gpcert.bounds.geometry.domain import BoxDomain, Domain, scaled_box
 from gpcert.bounds.local.enclosures import mean_between
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.one.left import Left
-from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.one.level import Left, LevelBound
 from gpcert.clock import check
 from gpcert.proofs.leaf import TENSOR, CheckedBall, Leaf, Outside, leaf_on
 from gpcert.proofs.levels import Ends, Place, ProofLevel

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcert.bounds.geometry.ball import BallDomain
-from gpcert.bounds.geometry.ball_newton import multipliers as ellipsoid_multipliers
 from gpcert.bounds.geometry.ball_quadratic import descended
+from gpcert.bounds.geometry.ball_quadratic import multipliers as ellipsoid_multipliers
 from gpcert.bounds.geometry.box_quadratic import curvature, settled_faces
 from gpcert.bounds.geometry.domain import BoxDomain, Domain
 from gpcert.bounds.local.gaussian.sums import KernelSum

@@ -90,10 +90,10 @@ def test_row_weights_dominate(post):
 def contraction_is_true(post):
     """F3: part <= contraction K^-1, as contraction K - K part K >= 0 (K is positive definite)."""
     model = model_of(post)
-    pairs = [(model.contraction, size_of(post))]
-    if model.parts.negative is not None:
-        pairs.append((model.contraction_negative, balls(model.parts.negative)))
     with bits(3000):
+        pairs = [(model.contraction, size_of(post))]
+        if model.parts.negative is not None:
+            pairs.append((model.contraction_negative, balls(model.parts.negative)))
         K = gram(post)
         return not any(
             is_certainly_indefinite(arb(c) * K - K * part * K) for c, part in pairs if np.isfinite(c)

@@ -8,7 +8,7 @@ import pytest
 from gpcert.bounds.geometry.domain import BoxDomain, BoxShape
 from gpcert.bounds.geometry.remnant import remnant
 from gpcert.bounds.interface import Certified
-from gpcert.bounds.one.left import Left
+from gpcert.bounds.one.level import Left
 
 
 def test_the_norm_of_a_remnant_is_that_of_a_knapsack():

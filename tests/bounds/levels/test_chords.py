@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 import gpcert as gc
-from gpcert.bounds.levels import chords, steps
+from gpcert.bounds.levels import steps
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.bounds.levels.steps import StepCurves, StepLevel
 from helpers.oracle import bits, examples
@@ -103,11 +103,11 @@ def test_lines_and_roots_clear_the_level_everywhere(staircase, p, largest, share
 )
 def test_between_two_points_little_is_lost(staircase, ends, s, share):
     """S3 itself, for chords of any slope."""
-    end = s * (1.0 + share * chords._APART)
-    m = ends[0] * s, ends[1] * s * share * chords._APART + ends[0] * s
+    end = s * (1.0 + share * steps._APART)
+    m = ends[0] * s, ends[1] * s * share * steps._APART + ends[0] * s
     with bits(120):
         slope = (arb(m[1]) - arb(m[0])) / (arb(end) - arb(s))
-        allowed = arb(chords.lost(float(abs(slope).upper()), chords._APART))
+        allowed = arb(steps.lost(float(abs(slope).upper()), steps._APART))
         least = min((expectation(staircase, m[0], s), expectation(staircase, m[1], end)), key=float)
         for x in (0.25, 0.5, 0.75):
             at = arb(s) + arb(x) * (arb(end) - arb(s))
@@ -117,7 +117,7 @@ def test_between_two_points_little_is_lost(staircase, ends, s, share):
 
 def test_what_is_lost_between_two_points_is_not_far_from_what_is_allowed():
     """Two steps in balance: with a smaller constant in S3 the test before would be of nothing."""
-    s, end, worst = 1.0, 1.0 + chords._APART, 0.0
+    s, end, worst = 1.0, 1.0 + steps._APART, 0.0
     for near, far, height in np.random.default_rng(0).uniform([0.3, 1.0, 0.2], [1.2, 3.0, 0.8], (4000, 3)):
         z = np.array([near, -far])
         rise = np.array([height, 1.0 - height]) @ (ndtr(z / end) - ndtr(z / s))
@@ -127,9 +127,7 @@ def test_what_is_lost_between_two_points_is_not_far_from_what_is_allowed():
             np.array([height, 1.0 - height]) @ ndtr((z + mu) / x)
             for mu, x in ((m[0], s), (m[1], end), (0.5 * slope, 0.5 * (s + end)))
         ]
-        worst = max(
-            worst, (min(value[:2]) - value[2]) / chords.lost(abs(slope) / chords._APART, chords._APART)
-        )
+        worst = max(worst, (min(value[:2]) - value[2]) / steps.lost(abs(slope) / steps._APART, steps._APART))
     assert _REACHED < worst < 1.0
 
 
@@ -157,7 +155,7 @@ def test_the_constants_of_s3():
 def test_lines_and_roots_lie_above_all_chords_and_touch_one_or_are_level(m, first, scale, noise, share):
     """Far coarser tables than those in use: where a chord is highest in between, it is so by much."""
     s = np.geomspace(0.05, 3.0, len(m))
-    known = chords.Chords(s, scale * np.array(m), scale * first)
+    known = steps.Chords(s, scale * np.array(m), scale * first)
     S = share * 9.0
     tau, minus = known.line_above(S)
     steep, c, kappa = known.root_above(S, noise)
@@ -183,9 +181,9 @@ def test_lines_and_roots_lie_above_all_chords_and_touch_one_or_are_level(m, firs
 @settings(max_examples=examples(80), deadline=None)
 @given(staircase=staircases(), p=st.floats(0.02, 0.95), largest=st.floats(-3.0, 2.0).map(lambda e: 10.0**e))
 def test_tables_clear_their_goal_at_every_point_and_their_level_before_the_first(staircase, p, largest):
-    found, s = curves(staircase), chords.deviations(1e-3, largest, 0.07)
+    found, s = curves(staircase), steps.deviations(1e-3, largest, 0.07)
     far = np.full(len(s), 0.1)
-    m = chords.cleared(found.along, p, s, np.zeros(len(s)), far)
+    m = steps.cleared(found.along, p, s, np.zeros(len(s)), far)
     exact = [
         expectation(staircase, *pair) if math.isfinite(pair[0]) else arb(1) for pair in zip(m, s, strict=True)
     ]
@@ -215,7 +213,7 @@ def test_coarse_steps_are_below_the_fine_ones_and_near(link):
 @pytest.mark.parametrize("largest", [1e-9, 1.0, 30.0])
 @pytest.mark.parametrize("apart", [0.01, 0.07])
 def test_deviations_reach_both_ends_and_are_near_enough(largest, apart):
-    s = chords.deviations(1e-3 * largest, largest, apart)
+    s = steps.deviations(1e-3 * largest, largest, apart)
     assert s[-1] == largest
     assert s[0] >= 1e-3 * largest
     assert (s[1:] / s[:-1] <= 1.0 + apart * (1 + 1e-9)).all()
@@ -224,7 +222,7 @@ def test_deviations_reach_both_ends_and_are_near_enough(largest, apart):
 @pytest.mark.parametrize("slope", [0.0, 1.0, 4.0])
 def test_the_spacing_gives_away_no_more_than_is_given(slope):
     for most in (1e-3, 3e-4):
-        assert chords.lost(slope, chords.spacing(slope, most)) <= most * 1.001
+        assert steps.lost(slope, steps.spacing(slope, most)) <= most * 1.001
 
 
 @pytest.mark.parametrize("p", [0.05, 0.2, 0.45, 0.55, 0.9])

@@ -12,7 +12,7 @@ import gpcert as gc
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.geometry.domain import BoxDomain, scaled_box
 from gpcert.bounds.local.gaussian.plane import SECOND
-from gpcert.bounds.local.radial.plane import kernel_below
+from gpcert.bounds.local.radial.functional import kernel_below
 from gpcert.bounds.local.radial.slice import make_radial_slice
 from gpcert.regions import Ball
 from helpers.exact import Case, random_region

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.facts.classes import class_model_of
-from gpcert.bounds.several.cells.anchored import anchored
-from gpcert.bounds.several.cells.cells import Cells
+from gpcert.bounds.several.cells.cells import Cells, anchored
 from gpcert.bounds.several.cells.image import coordinates_at, image_of
 from gpcert.bounds.several.tangents.expansion import Latents
 from gpcert.likelihoods import Softmax

@@ -8,7 +8,7 @@ import pytest
 import gpcert as gc
 from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.several.labels import LabelBound
-from gpcert.bounds.several.tangents.reaches import _slopes
+from gpcert.bounds.several.tangents.expansion import _slopes
 from gpcert.kernels import radial_terms
 from judge.models import Model
 

@@ -7,9 +7,8 @@ from flint import arb, arb_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcert.bounds.several.tangents.scaling import chord, height
-from gpcert.bounds.several.tangents.shifts import Shifts
-from gpcert.bounds.several.tangents.tangent import penalty
+from gpcert.bounds.several.tangents.anchor import Shifts
+from gpcert.bounds.several.tangents.tangent import chord, height, penalty
 from helpers.oracle import examples
 
 SEEDS = st.integers(0, 10**6)

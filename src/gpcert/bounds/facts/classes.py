@@ -17,11 +17,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.linalg import blas
 
-from gpcert.bounds.facts.contraction import block_contraction
-from gpcert.bounds.facts.definite import Parts, definite_parts
-from gpcert.bounds.facts.gram import kernel_gram
-from gpcert.bounds.facts.magnitudes import is_moderate
-from gpcert.bounds.facts.model import Model
+from gpcert.bounds.facts.definite import Parts, block_contraction, definite_parts
+from gpcert.bounds.facts.model import Model, is_moderate, kernel_gram
 from gpcert.clock import standing
 from gpcert.kernels import Group, Kernel, radial_terms
 from gpcert.posterior import Posterior

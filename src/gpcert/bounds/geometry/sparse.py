@@ -13,7 +13,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.box_quadratic import QuadraticBound
 from gpcert.bounds.geometry.domain import BoxDomain, Boxes, Domain, scaled_box
-from gpcert.bounds.geometry.pairs import PairBound, pair_bound
+from gpcert.bounds.geometry.unit_ball import PairBound, pair_bound
 from gpcert.clock import check
 from gpcert.regions import Ball
 from gpcert.rounding import TINY, UNIT, gamma, sqrt_up, sum_up

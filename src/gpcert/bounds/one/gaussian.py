@@ -12,17 +12,13 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level, Line
 from gpcert.bounds.local.enclosures import mean_between
-from gpcert.bounds.local.gaussian.expansion import expand
-from gpcert.bounds.local.gaussian.functional import RbfLocal
-from gpcert.bounds.local.gaussian.majorants import sharp
-from gpcert.bounds.local.gaussian.monomials import COLUMN_DIMENSIONS
-from gpcert.bounds.local.gaussian.plane import Plane, plane_at
-from gpcert.bounds.local.gaussian.rounds import rounds
+from gpcert.bounds.local.forms import FunctionalBound, Supported
+from gpcert.bounds.local.gaussian.expansion import COLUMN_DIMENSIONS, expand
+from gpcert.bounds.local.gaussian.functional import RbfLocal, sharp
+from gpcert.bounds.local.gaussian.plane import Plane, plane_at, rounds
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
 from gpcert.bounds.local.gaussian.sums import Covariances, KernelSum
-from gpcert.bounds.local.protocol import FunctionalBound, Supported
-from gpcert.bounds.one.left import Left
-from gpcert.bounds.one.level import LevelBound, Plan, Prices
+from gpcert.bounds.one.level import Left, LevelBound, Plan, Prices
 from gpcert.rounding import UNIT, down
 from gpcert.validation import Float
 

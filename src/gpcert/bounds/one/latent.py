@@ -10,12 +10,11 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.enclosures import Interval
+from gpcert.bounds.local.forms import FunctionalBound
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
-from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.local import radial_envelope
 from gpcert.bounds.local.radial.slice import RadialSlice
-from gpcert.bounds.one.left import Left
-from gpcert.bounds.one.level import LevelBound, Plan, Prices
+from gpcert.bounds.one.level import Left, LevelBound, Plan, Prices
 from gpcert.rounding import LARGEST, UNIT, down
 from gpcert.validation import Float
 

@@ -9,10 +9,10 @@ from functools import cached_property
 
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.levels.curves import Level, Line
-from gpcert.bounds.local.protocol import Supported
+from gpcert.bounds.local.forms import Supported
 from gpcert.bounds.local.radial.expansion import expand_radial
+from gpcert.bounds.local.radial.functional import away, has_a_kink, radial_plane
 from gpcert.bounds.local.radial.local import RadialLocal, radial_envelope, retreats
-from gpcert.bounds.local.radial.plane import away, has_a_kink, radial_plane
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.one.level import LevelBound, Plan, Prices
 from gpcert.validation import Float

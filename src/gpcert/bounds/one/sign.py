@@ -13,8 +13,7 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.one.gaussian import RbfBound
-from gpcert.bounds.one.left import Left
-from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.one.level import Left, LevelBound
 from gpcert.rounding import down
 from gpcert.validation import Float
 

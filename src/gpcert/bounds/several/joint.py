@@ -24,8 +24,7 @@ from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.levels.curves import ProbitCurves, ProbitLevel
 from gpcert.bounds.local.forms import Subtracted
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS
-from gpcert.bounds.one.left import Left
-from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.one.level import Left, LevelBound
 from gpcert.bounds.several.known import Known
 from gpcert.bounds.several.one_vs_rest import OneVsRestBound
 from gpcert.bounds.several.sums import Bracket, smallest_sum

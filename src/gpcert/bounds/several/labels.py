@@ -17,10 +17,8 @@ from gpcert.bounds.interface import Certified, OneByOne
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.several.known import Known
 from gpcert.bounds.several.softmax import SoftmaxBound
-from gpcert.bounds.several.tangents.clipping import most_clipped
-from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents
-from gpcert.bounds.several.tangents.functionals import View
-from gpcert.bounds.several.tangents.reaches import Reaches
+from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, Reaches
+from gpcert.bounds.several.tangents.functionals import View, most_clipped
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.likelihoods.integrals.correlated import TARGET
 from gpcert.rounding import down, up

@@ -11,11 +11,10 @@ from gpcert.bounds.interface import Certified
 from gpcert.bounds.several.labels import Comparison
 from gpcert.bounds.several.softmax import WORTH_RAISING, conclude
 from gpcert.bounds.several.tangents.anchor import anchor_at
-from gpcert.bounds.several.tangents.clipping import probability_cost, variances_over
 from gpcert.bounds.several.tangents.expansion import Latents
-from gpcert.bounds.several.tangents.scaling import largest
+from gpcert.bounds.several.tangents.functionals import probability_cost, variances_over
 from gpcert.bounds.several.tangents.separate import SeparateExpansion, SeparateLatents
-from gpcert.bounds.several.tangents.tangent import whitened
+from gpcert.bounds.several.tangents.tangent import largest, whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.validation import Float
 

@@ -12,26 +12,31 @@ from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.facts.model import kept
 from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.interface import Certified
-from gpcert.bounds.local.forms import Loss
+from gpcert.bounds.local.forms import FunctionalBound, Loss
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
-from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.several.cells.cells import Cells
 from gpcert.bounds.several.cells.image import Image, image_of
 from gpcert.bounds.several.tangents.anchor import Anchor, anchor_at
-from gpcert.bounds.several.tangents.clipping import (
+from gpcert.bounds.several.tangents.expansion import (
+    ClassExpansion,
+    Latents,
+    Reaches,
+    expand_classes,
+    latents_on,
+    reaches_of,
+)
+from gpcert.bounds.several.tangents.functionals import (
     Variances,
+    View,
     most_clipped,
     probability_cost,
     variances_over,
     variances_seen,
+    views_from,
 )
-from gpcert.bounds.several.tangents.expansion import ClassExpansion, Latents, expand_classes, latents_on
-from gpcert.bounds.several.tangents.functionals import View, views_from
 from gpcert.bounds.several.tangents.ranges import largest_by_ranges
-from gpcert.bounds.several.tangents.reaches import Reaches, reaches_of
-from gpcert.bounds.several.tangents.scaling import largest
-from gpcert.bounds.several.tangents.tangent import Whitened, whitened
+from gpcert.bounds.several.tangents.tangent import Whitened, largest, whitened
 from gpcert.bounds.several.weighted import WeightedBound
 from gpcert.rounding import UNIT, exp_up, up
 from gpcert.validation import Float

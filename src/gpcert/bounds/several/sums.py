@@ -14,7 +14,7 @@ from gpcert.bounds.local.forms import Pieces, Subtracted, least
 from gpcert.bounds.local.gaussian.plane import plane_at
 from gpcert.bounds.local.gaussian.slice import Slice
 from gpcert.bounds.local.gaussian.sums import KernelSum
-from gpcert.bounds.local.radial.plane import plane_pieces
+from gpcert.bounds.local.radial.functional import plane_pieces
 from gpcert.bounds.one.level import LevelBound
 from gpcert.rounding import exp_up
 from gpcert.validation import Float

@@ -10,7 +10,7 @@ import numpy as np
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, Certified, OneByOne
 from gpcert.bounds.several.softmax import SoftmaxBound
-from gpcert.bounds.several.tangents.clipping import most_clipped, probability_cost
+from gpcert.bounds.several.tangents.functionals import most_clipped, probability_cost
 from gpcert.rounding import down
 from gpcert.validation import Float
 

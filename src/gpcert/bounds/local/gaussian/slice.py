@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.facts.gram import unit_gram
-from gpcert.bounds.facts.model import Model, kept
-from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
+from gpcert.bounds.facts.model import Model, kept, unit_gram
+from gpcert.bounds.geometry.domain import difference, nearest_and_farthest
 from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.rounding import UNIT
 from gpcert.validation import Float, Index

@@ -22,9 +22,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from gpcert.bounds.geometry.domain import NARROWEST, Domain
-from gpcert.bounds.local.forms import Form, Pieces, Remainder, balance, largest_root, least
+from gpcert.bounds.local.forms import Form, FunctionalBound, Pieces, Remainder, balance, largest_root, least
 from gpcert.bounds.local.gaussian.slice import CHEAP_DIMENSIONS, Slice
-from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.rounding import LARGEST, TINY, UNDERFLOW, UNIT, exp_up, gamma, sqrt_up, sum_up, tail_norm_up
 from gpcert.validation import Float
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcert.bounds.geometry.differences import difference
-from gpcert.bounds.geometry.domain import NARROWEST, Domain
+from gpcert.bounds.geometry.domain import NARROWEST, Domain, difference
 from gpcert.bounds.local.radial.scalar import Leftover, Scalar, expand_product, expand_scalar
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.rounding import LARGEST, TINY, UNIT, gamma, sqrt_up, sum_up, symmetric

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from gpcert.bounds.local.enclosures import Interval, mean_between
-from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.bounds.local.forms import FunctionalBound
 from gpcert.bounds.local.radial.expansion import RadialExpansion
 from gpcert.bounds.local.radial.forms import RadialForms, forms_of
 from gpcert.bounds.local.radial.functional import radial_lower_bound

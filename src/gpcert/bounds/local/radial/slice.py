@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from gpcert.bounds.facts.model import Model
-from gpcert.bounds.geometry.differences import difference, nearest_and_farthest
+from gpcert.bounds.geometry.domain import difference, nearest_and_farthest
 from gpcert.bounds.local.enclosures import Interval, Restricted, latent_at
 from gpcert.kernels import Radial
 from gpcert.rounding import LARGEST, UNIT

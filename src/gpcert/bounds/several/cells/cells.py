@@ -4,22 +4,99 @@ The image of a box of inputs lies in a polytope of few latent coordinates (`Imag
 convex bounds of some anchors are combined with multipliers of the half-spaces: convex again, so largest at a
 vertex of the cell. The multipliers come from linear programmes, which certify nothing. A cell that fails gets
 a half-space if one would suffice judging by sampled points of the image, else an anchor of its own, and is
-split at last. Nothing but half-spaces costs more with more data or features.
+split at last. Nothing but half-spaces costs more with more data or features. Anchors are any mean and
+covariance of the differences of latents, whether some input has them or not (T4).
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import math
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
 
-from gpcert.bounds.several.cells.anchored import AnchoredTangent, anchored
-from gpcert.bounds.several.cells.image import Image
+from gpcert.bounds.several.cells.image import INVERSE, Coordinates, Image
+from gpcert.bounds.several.tangents.anchor import anchor_at
+from gpcert.bounds.several.tangents.tangent import weighted, whitening
+from gpcert.rounding import symmetric
 from gpcert.validation import Float, Mask
+
+#: Eigenvalues of the relative change of V stay above -1 by this much.
+_POSITIVE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class AnchoredTangent:
+    """log sum_i beta_i p_i <= log sum_i e^{logs_i + slopes_i . (z - anchor)} + pen(z), called T4."""
+
+    coordinates: Coordinates
+    anchor: Float  #: z of the anchor (n,)
+    logs: Float  #: (m,), one per class with beta_i > 0
+    slopes: Float  #: (m, n)
+    whitened: Float  #: (N, N): W_a L; the change of V relative to the anchor is whitened E whitened^T
+    blur: float  #: rounding of anchor and whitening, per unit
+
+    def __call__(self, z: Float) -> Float:
+        """At z (m, n), rounded up; inf where V is not safely positive definite."""
+        step = z - self.anchor
+        E = self.whitened @ self.coordinates.changed(step) @ self.whitened.T
+        values = np.linalg.eigvalsh(0.5 * (E + E.transpose(0, 2, 1)))
+        size = np.abs(E).sum(axis=(1, 2))
+        safe = values[:, 0] > -1.0 + _POSITIVE + 1e-9 * size
+        v = np.where(safe[:, None], values, 0.0)
+        exponents = self.logs + step @ self.slopes.T
+        largest = exponents.max(axis=1)
+        with np.errstate(invalid="ignore"):
+            total = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1))
+        bound = total + 0.5 * (v - np.log1p(v)).sum(axis=1)
+        moved = np.abs(step) @ (1.0 + np.abs(self.slopes).max(axis=0)) + size * (1.0 + size)
+        # Near -1 the logarithm magnifies errors of an eigenvalue by at most 1 / _POSITIVE.
+        steep = 1.0 / np.where(safe, 1.0 + values[:, 0], 1.0)
+        bound = bound + self.blur * (1.0 + moved) * steep + 1e-13 * (1.0 + np.abs(bound))
+        return np.where(safe & np.isfinite(bound), bound, np.inf)
+
+
+def anchored(coordinates: Coordinates, beta: Float, z: Float, widths: Float) -> AnchoredTangent | None:
+    """The tangent anchored at z (n,), for points that differ from it by at most `widths` (n,) per coordinate.
+
+    Three classes. None where no rule applies.
+    """
+    N = len(coordinates.mean)
+    L = coordinates.L
+    mean = coordinates.mean + L @ z[:N]
+    V = coordinates.V + L @ coordinates.changed(z[None])[0] @ L.T
+    V = symmetric(V)
+    W = whitening(V) if np.isfinite(V).all() and np.isfinite(mean).all() else None
+    if W is None:
+        return None
+    # Latents with these differences: the last is 0 but for what all share, which makes them definite.
+    embedded = np.zeros((N + 1, N + 1))
+    embedded[:N, :N] = V
+    embedded += float(np.trace(V)) / N
+    at = anchor_at(np.append(mean, 0.0), embedded, True)
+    if at is None:
+        return None
+    size = coordinates.size
+    eta, rho = (float(np.linalg.norm(part)) * (1.0 + 1e-6) for part in (widths[:N], widths[N:]))
+    a, B, weights, total = weighted(at, beta, size, eta, rho)
+    if not (math.isfinite(total) and total > 0):
+        return None
+    used = weights > 0
+    bent = np.einsum("pa,ipq,qb->iab", L, B[used], L, optimize=True)
+    slopes = np.concatenate(
+        [a[used] @ L, np.einsum("iab,mab->im", bent, coordinates.basis, optimize=True)], axis=1
+    )
+    whitened = W @ L
+    condition = 1.0 + float(np.linalg.norm(W)) ** 2 * float(np.linalg.norm(V))
+    scale = 1.0 + size * size + float(np.abs(coordinates.mean).max())
+    blur = 8.0 * INVERSE + 1e-14 * condition * scale
+    return AnchoredTangent(coordinates, z, np.log(weights[used]) + math.log(total), slopes, whitened, blur)
+
 
 #: Anchors that a cell inherits.
 _INHERITED = 4

@@ -14,8 +14,8 @@ import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
 from gpcert.bounds.geometry.domain import Shape
+from gpcert.bounds.local.forms import FunctionalBound
 from gpcert.bounds.local.gaussian.slice import Slice
-from gpcert.bounds.local.protocol import FunctionalBound
 from gpcert.bounds.local.radial.slice import RadialSlice
 from gpcert.bounds.several.tangents.expansion import Latents, latents_on
 from gpcert.bounds.several.tangents.functionals import View, views_from

@@ -11,10 +11,9 @@ import math
 import numpy as np
 
 from gpcert.bounds.facts.classes import ClassModel
-from gpcert.bounds.local.protocol import FunctionalBound
-from gpcert.bounds.several.tangents.anchor import Anchor
+from gpcert.bounds.local.forms import FunctionalBound
+from gpcert.bounds.several.tangents.anchor import SLACK, Anchor
 from gpcert.bounds.several.tangents.functionals import View
-from gpcert.bounds.several.tangents.shifts import SLACK
 from gpcert.bounds.several.tangents.tangent import SLACK_W, penalty, second, weighted, whitening
 from gpcert.rounding import symmetric
 from gpcert.validation import Float

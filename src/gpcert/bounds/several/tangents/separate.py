@@ -13,8 +13,7 @@ import numpy as np
 
 from gpcert.bounds.facts.model import Model, model_of
 from gpcert.bounds.geometry.domain import Domain
-from gpcert.bounds.local.forms import Loss, Pieces, Remainder, least
-from gpcert.bounds.local.protocol import FunctionalBound
+from gpcert.bounds.local.forms import FunctionalBound, Loss, Pieces, Remainder, least
 from gpcert.bounds.local.radial.expansion import RadialExpansion, expand_radial
 from gpcert.bounds.local.radial.forms import RadialForms, forms_of
 from gpcert.bounds.local.radial.functional import radial_pieces
