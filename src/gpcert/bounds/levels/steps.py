@@ -24,7 +24,7 @@ from scipy.special import ndtr, ndtri
 from gpcert.bounds.levels.curves import Level, LevelCurves, Line, Root
 from gpcert.likelihoods import Link
 from gpcert.likelihoods.base import NDTR
-from gpcert.rounding import UNIT, down, gamma, up
+from gpcert.rounding import TINY, UNIT, down, gamma, up
 from gpcert.validation import Float
 
 #: Deviations are this far apart at most, relative to themselves, from this share of the largest on; and at
@@ -88,7 +88,7 @@ class Chords(NamedTuple):
         return min(max(int(np.searchsorted(self.s, math.sqrt(max(S, 0.0)))), 1), len(self.s) - 1) - 1
 
     def _rounding(self, size: float) -> float:
-        return 64 * UNIT * (float(np.abs(self.m).max()) + abs(self.first) + size)
+        return 64 * UNIT * (float(np.abs(self.m).max()) + abs(self.first) + size) + TINY
 
 
 def deviations(smallest: float, largest: float, apart: float) -> Float:
