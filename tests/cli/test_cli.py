@@ -386,59 +386,27 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(
     assert "\x1b" not in told.out + told.err
 
 
-def interrupted(folder: Path, sign: str, *arguments: str, number: int = signal.SIGINT) -> str:
-    """Standard output of a command on a terminal that gets a signal once its progress line shows the sign."""
-    run = Running(folder, *arguments)
-    run.until(sign)
-    if number == signal.SIGINT:
-        run.to_group(number)  # as a terminal does
-    else:
-        run.process.send_signal(number)
-    status, out, _ = run.end()
-    assert status == 128 + number
-    return out
-
-
-@pytest.mark.parametrize(
-    ("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGINT), ("2", signal.SIGTERM)]
-)
-def test_signals_print_and_save_what_is_known(folder: Path, jobs: str, number: int) -> None:
-    """One easy row, then two of many lengthscales that no machine finishes to 1e-9."""
+def test_a_signal_prints_and_saves_what_is_known(folder: Path) -> None:
+    """In one process; one easy row, then two of many lengthscales that no machine finishes to 1e-9."""
     X, _ = points(3, 1)
     rows = [[*map(repr, x.tolist()), r] for x, r in zip(X, (0.0, 9.0, 9.0), strict=True)]
     write_table(folder / "hard.csv", rows, [*NAMES, "error"])
-    (folder / "partial.json").unlink(missing_ok=True)  # else it would stay, and the run go beside it
-    out = interrupted(
-        *(
-            folder,
-            r"range: .*1/3 .*width (1|0\.\d*[1-9])",
-            "range",
-            "model.safetensors",
-            "hard.csv",
-            "--jobs",
-            jobs,
-        ),
+    run = Running(
+        folder,
+        *("range", "model.safetensors", "hard.csv", "--jobs", "1"),
         *("--radius-column", "error", "--scale", "std", "--tolerance", "1e-9", "-o", "partial.json"),
-        number=number,
     )
+    run.until(r"range: .*1/3 .*width (1|0\.\d*[1-9])")
+    run.to_group(signal.SIGINT)
+    status, out, _ = run.end()
+    assert status == 130
     assert "stopped early" in out
-    saved, rows = read_results(folder / "partial.json")
-    assert saved["complete"] is False
-    assert saved["asked"] == 3
-    known = {row.row: entries(row) for row in rows}
-    assert known[0]["status"] in ("converged", "numerical limit")
-    begun = [known[row] for row in (1, 2) if row in known]  # a process may still be starting
-    assert begun
-    for row in begun:
-        assert row["status"] == "interrupted"
-        assert 0.0 <= row["min"][0] <= row["min"][1] <= row["max"][1] <= 1.0
-
-
-def test_ctrl_c_while_training_keeps_the_best_model(folder: Path) -> None:
-    fit = ("fit", "dataset:mnist38", "--max-evals", "500", "--inference", "ep", "-o", "early.safetensors")
-    out = interrupted(folder, "log marginal likelihood", *fit)
-    assert "saved: early.safetensors" in out
-    assert gc.load(folder / "early.safetensors").n_centres == 1000
+    saved, known = read_results(folder / "partial.json")
+    assert (saved["complete"], saved["asked"]) == (False, 3)
+    easy, begun = map(entries, known)
+    assert easy["status"] in ("converged", "numerical limit")
+    assert begun["status"] == "interrupted"
+    assert 0.0 <= begun["min"][0] <= begun["min"][1] <= begun["max"][1] <= 1.0
 
 
 def test_a_line_on_a_terminal_tells_gap_and_time_and_leaves_no_trace(

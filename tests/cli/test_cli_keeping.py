@@ -170,22 +170,6 @@ def test_a_killed_parent_leaves_nothing(folder: Path, number: int) -> None:
     assert not list(run.temporary.iterdir())
 
 
-def test_a_killed_script_leaves_nothing(folder: Path) -> None:
-    """The library's own processes, which a batch starts by itself."""
-    script = (
-        "import gpcert as gc\n"
-        "post = gc.load('model.safetensors')\n"
-        "far = [gc.Ball(x, 9.0, scale=post.centres.std(axis=0)) for x in post.centres]\n"
-        "gc.probability_range(post, far, tolerance=1e-9, max_seconds=1.0)\n"
-    )
-    run = Running(folder, script, program=("-c",))
-    while not run.workers():
-        time.sleep(0.05)
-    run.process.kill()
-    assert run.end()[0] == -signal.SIGKILL
-    assert not list(run.temporary.iterdir())
-
-
 def test_a_run_that_ignores_hangups_goes_on(folder: Path) -> None:
     run = Running(folder, *ENDLESS, "--jobs", "2", ignored=(signal.SIGHUP,))
     run.until(BUSY)
