@@ -39,7 +39,7 @@ from gpcert.records.rows import Row, columns, line_of
 from gpcert.regions import Ball, Region
 from gpcert.results.wording import few
 from gpcert.results.wording import lines as table_lines
-from gpcert.running import Collector, Progress, by_region, cores
+from gpcert.running import Collector, Progress, cores
 from gpcert.validation import Float, printable, require
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _answers(
                     ask(progress=collector, n_jobs=parsed.jobs, store=store)
             finally:
                 complaints += collector.complaints
-                for at, answer in by_region(collector.answers).items():
+                for at, answer in collector.answers.items():
                     found[numbers[at]] = answer
             if interrupt.requested:
                 break

@@ -29,7 +29,7 @@ from gpcert.questions.checks import (
 from gpcert.questions.decision import room
 from gpcert.regions import Region, Regions
 from gpcert.results import About, Attack
-from gpcert.running import Listener, Pieces, Report, ask_all, by_region
+from gpcert.running import Listener, Pieces, Report, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Float, Index, random_start
 
@@ -105,8 +105,7 @@ def attack(
     task = _AttackTask(post, region, X, labels, (method, int(starts), drawn), about(post, Settings()))
     blocks = Pieces.blocks(len(X), _BLOCK)
     running = checked_running(progress, n_jobs, store, post, what="attack")
-    done = ask_all(_ask, task, blocks, running, what="attack", blank=partial(_blank, task))
-    found = by_region(done)
+    found = ask_all(_ask, task, blocks, running, what="attack", blank=partial(_blank, task))
     if missing := [i for i in range(len(X)) if i not in found]:
         found |= zip(missing, _answers(task, np.array(missing), X[missing]), strict=True)
     return [found[i] for i in range(len(X))]

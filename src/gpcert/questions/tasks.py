@@ -15,7 +15,7 @@ from gpcert.proofs.record import Tree, exported, unasked
 from gpcert.questions.checks import interrupted
 from gpcert.regions import Region
 from gpcert.results import About, ProofFile, Status, Unproved
-from gpcert.running import Lot, Pieces, Report, Running, ask_all, by_region
+from gpcert.running import Lot, Pieces, Report, Running, ask_all
 from gpcert.settings import Settings
 from gpcert.validation import Index, Mask
 
@@ -96,9 +96,7 @@ def answered(
     Pieces of several regions are blocks of their numbers, and their answers lists.
     """
     nothing, everything = partial(blank, task), pieces.copy()
-    found = by_region(
-        ask_all(ask, task, pieces, running, what=what, stopped=stopped, blank=nothing, together=together)
-    )
+    found = ask_all(ask, task, pieces, running, what=what, stopped=stopped, blank=nothing, together=together)
 
     def left_out(i: int) -> Any:
         answer = nothing(everything[i]) if everything.step == 1 else nothing(np.array([i]))[0]

@@ -1,6 +1,6 @@
 """One way to run: pieces of a batch here or on workers, with progress, interrupts and dead workers."""
 
-from gpcert.running.batch import Keeper, Lot, Pieces, Running, ask_all, by_region, made
+from gpcert.running.batch import Keeper, Lot, Pieces, Running, ask_all, made
 from gpcert.running.process import THREADS, on_signals, one_thread
 from gpcert.running.progress import Bar, Collector, Listener, Progress, Report, Stopped
 from gpcert.running.workers import cores
@@ -18,7 +18,6 @@ __all__ = [
     "Running",
     "Stopped",
     "ask_all",
-    "by_region",
     "cores",
     "made",
     "on_signals",

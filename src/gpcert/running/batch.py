@@ -13,7 +13,7 @@ import time
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -54,7 +54,7 @@ Ask = Callable[[Any, Any, Report], Any]
 
 
 class Pieces(Mapping[int, Any]):
-    """Pieces of work about `count` regions, each about `step` of them, numbered by its first region.
+    """Pieces of work about `count` regions, each about one of them, or a block: the numbers of `step`.
 
     `make` makes a piece where it is looked at, and it is kept: of a large batch most are answered unseen.
 
@@ -97,9 +97,6 @@ class Pieces(Mapping[int, Any]):
             self._made[i] = self._make(i)
         return self._made[i]
 
-    def __setitem__(self, i: int, piece: Any) -> None:
-        self._made[i] = piece
-
     def pop(self, i: int) -> Any:
         """A piece, which is then gone."""
         piece = self[i]
@@ -107,13 +104,27 @@ class Pieces(Mapping[int, Any]):
         del self._made[i]
         return piece
 
+    def without(self, known: Container[int]) -> Pieces:
+        """The same pieces, about the other regions."""
+        other = self.copy()
+        for i in self:
+            remaining = [number for number in self.numbers(i) if number not in known]
+            other.waiting[i] = bool(remaining)
+            if remaining and self.step > 1:
+                other._made[i] = np.array(remaining)
+        return other
+
+    def numbers(self, i: int) -> list[int]:
+        """The regions that a piece is about."""
+        return [i] if self.step == 1 else self[i].tolist()
+
+    def answers(self, answer: Any) -> Sequence[Any]:
+        """To each of them, from the answer to the piece."""
+        return [answer] if self.step == 1 else answer
+
     def regions(self) -> int:
         """How many regions the pieces are about."""
         return len(self) if self.step == 1 else sum(map(len, self.values()))
-
-    def size(self, piece: Any) -> int:
-        """How many of them one piece is about."""
-        return 1 if self.step == 1 else len(piece)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +152,6 @@ def made(answer: Any, number: int) -> Any:
     return answer
 
 
-def by_region(found: Mapping[int, Any]) -> dict[int, Any]:
-    """Answers by the number of the region, where there is one: an answer to a block is a list of them."""
-    blocks = [(i, each if isinstance(each, list) else [each]) for i, each in found.items()]
-    return {i + at: each for i, some in blocks for at, each in enumerate(some) if each is not None}
-
-
 #: Answers as many pieces, each of one region, as it can, lot by lot.
 Together = Callable[[Pieces], Iterator[Lot]]
 
@@ -154,20 +159,15 @@ Together = Callable[[Pieces], Iterator[Lot]]
 class Keeper:
     """Where answers are kept as they come, and some are known before; here nowhere."""
 
-    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
-        """Pieces, or what remains of them, that have to be asked; and the answers to the others."""
-        return pieces.copy(), {}
+    def known(self, pieces: Pieces) -> dict[int, Any]:
+        """The answers that need not be asked for, by the number of the region."""
+        return {}
 
-    def at(self, i: int, at: int) -> int:
-        """Which region of the whole piece is number `at` of what remained of it."""
-        return at
+    def keep(self, answers: Sequence[Any]) -> None:
+        """Answers that have come."""
 
-    def whole(self, i: int, answer: Any) -> Any:
-        """The answer to a piece, from the answer to what remained of it."""
-        return answer
-
-    def lose(self, i: int, reason: str) -> None:
-        """A piece has no answer."""
+    def lose(self, numbers: Sequence[int], reason: str) -> None:
+        """Regions that have no answer."""
 
     def close(self) -> None:
         """No answer comes any more."""
@@ -196,14 +196,15 @@ def ask_all(
     blank: Callable[[Any], Any] | None = None,
     together: Together | None = None,
 ) -> dict[int, Any]:
-    """i -> ask(task, pieces[i], report), until one was `stopped` or Ctrl-C; a second Ctrl-C is raised.
+    """By region, the answers of ask(task, piece, report), until one was `stopped` or Ctrl-C.
 
-    `blank` gives the answer, or the answers, that say nothing about a piece. Many pieces may be answered
-    `together` first. What was not begun, or was lost with a worker, has no answer. An answer may be a lot it
-    was given with: see `made`.
+    `blank` gives the answer, or for a block the answers, that say nothing about a piece. Many pieces may be
+    answered `together` first. What was not begun, or was lost with a worker, has no answer. An answer may be
+    a lot it was given with: see `made`. A second Ctrl-C is raised.
     """
     keeper = Keeper() if blank is None else running.keeper(blank)
-    rest, known = keeper.divided(pieces)
+    known = keeper.known(pieces)
+    rest = pieces.without(known) if known else pieces.copy()
     with listener(running.progress, what) as tell:
         answers = running.progress.answers if isinstance(running.progress, Collector) else {}
         answers.update(known)
@@ -276,19 +277,23 @@ class _Batch:
         """Tell what is known of a piece, at which of its regions; whether to stop."""
         if self.tell is not None and not self.stopping:
             self._last[i], self._at[i] = known, at
-            self._say(i + self.keeper.at(i, at), known)
+            self._say(self.waiting.numbers(i)[at], known)
         return self.stopping
 
     def _finish(self, i: int, answer: Any) -> None:
         """Take the answer to a piece, and tell."""
-        size = self._settle(i, answer)
-        self._say(i + size - 1, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
+        last = self.waiting.numbers(i)[-1]
+        self._settle(i, answer)
+        self._say(last, self._last.pop(i, (-np.inf, np.inf, 0, 0.0)))
 
-    def _settle(self, i: int, answer: Any) -> int:
-        """Take the answer to a piece; of how many regions."""
+    def _settle(self, i: int, answer: Any) -> None:
+        """Take the answer to a piece."""
         self.stopping |= self.stopped(answer)
-        self.found[i] = self.keeper.whole(i, answer)
-        return self._gone(i)
+        numbers, answers = self.waiting.numbers(i), self.waiting.answers(answer)
+        found = {k: each for k, each in zip(numbers, answers, strict=False) if each is not None}
+        self.found.update(found)
+        self._gone(i)
+        self.keeper.keep(list(found.values()))
 
     def _together(self, together: Together) -> None:
         """What can be answered in lots."""
@@ -373,15 +378,16 @@ class _Batch:
 
     def _lose(self, i: int, reason: str) -> None:
         """A piece that nothing can be said about."""
-        self._lost += self._gone(i)
-        self.keeper.lose(i, reason)
+        numbers = self.waiting.numbers(i)
+        self._lost += len(numbers)
+        self._gone(i)
+        self.keeper.lose(numbers, reason)
 
-    def _gone(self, i: int) -> int:
-        """A piece waits no more; of how many regions."""
-        size = self.waiting.size(self.waiting.pop(i))
-        self._done += size
+    def _gone(self, i: int) -> None:
+        """A piece waits no more."""
+        self._done += len(self.waiting.numbers(i))
         self._at.pop(i, None)
-        return size
+        self.waiting.pop(i)
 
     def _on(self, group: list[int], parcel: Any, jobs: int) -> tuple[list[int], int]:
         """A group on workers; if some of them died, the pieces that were under way, and how many."""

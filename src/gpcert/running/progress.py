@@ -72,7 +72,7 @@ class Collector:
 
     def __init__(self, listen: Listener) -> None:
         self._listen = listen
-        self.answers: dict[int, Any] = {}  #: by the number of the piece
+        self.answers: dict[int, Any] = {}  #: by the number of the region
         self.complaints: list[str] = []
 
     def __call__(self, p: Progress) -> object:

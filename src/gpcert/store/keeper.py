@@ -73,12 +73,16 @@ class _Planner(Keeper):
     def __init__(self, blank: Callable[[Any], Any], blanks: list[Answer]) -> None:
         self._blank, self._blanks = blank, blanks
 
-    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
+    def known(self, pieces: Pieces) -> dict[int, Any]:
         """Nothing remains to ask."""
-        found = {i: self._blank(piece) for i, piece in pieces.items()}
-        for blank in found.values():
-            self._blanks += [blank] if isinstance(blank, Answer) else blank
-        return Pieces(0, pieces.get), found
+        found = {k: blank for i in pieces for k, blank in _blanks(pieces, i, self._blank)}
+        self._blanks += found.values()
+        return found
+
+
+def _blanks(pieces: Pieces, i: int, blank: Callable[[Any], Any]) -> Iterable[tuple[int, Answer]]:
+    """Of each region of a piece the answer that says nothing."""
+    return zip(pieces.numbers(i), pieces.answers(blank(pieces[i])), strict=True)
 
 
 class _Keeper(Keeper):
@@ -86,32 +90,23 @@ class _Keeper(Keeper):
 
     def __init__(self, store: Store, blank: Callable[[Any], Any], what: str, served: Served) -> None:
         self._store, self._blank, self._what, self._served = store, blank, what, served
-        self._known: dict[int, list[Answer | None]] = {}
-        self._asked: dict[int, list[Answer]] = {}
+        self._asked: dict[int, Answer] = {}
         self._queue: Queue[list[Answer] | None] = Queue(_MOST)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._begun = self._told = False
 
-    def divided(self, pieces: Pieces) -> tuple[Pieces, dict[int, Any]]:
-        """Pieces, or what remains of them, that have to be asked; and the answers to the others."""
-        rest = pieces.copy()
-        found: dict[int, Any] = {}
-        lost = self._store.set_aside_keys()
-        for i, piece in pieces.items():
-            blank = self._blank(piece)
-            single = isinstance(blank, Answer)
-            parts = [blank] if single else list(blank)
-            known = [self._find(part, lost) for part in parts]
-            missing = [at for at, answer in enumerate(known) if answer is None]
-            if not missing:
-                rest.pop(i)
-                found[i] = known[0] if single else known
-                continue
-            self._asked[i] = [parts[at] for at in missing]
-            if len(missing) < len(parts):
-                rest[i], self._known[i] = piece[missing], known
-        return rest, found
+    def known(self, pieces: Pieces) -> dict[int, Any]:
+        """The answers that need not be asked for, by the number of the region."""
+        lost, found = self._store.set_aside_keys(), {}
+        for i in pieces:
+            for k, blank in _blanks(pieces, i, self._blank):
+                answer = self._find(blank, lost)
+                if answer is None:
+                    self._asked[k] = blank
+                else:
+                    found[k] = answer
+        return found
 
     def _find(self, asked: Answer, lost: Container[bytes]) -> Answer | None:
         """What was set aside is not tried again: it may end the process again."""
@@ -121,33 +116,22 @@ class _Keeper(Keeper):
         found = self._store.find(key, asked.settings)
         return None if found is None else self._served(found)
 
-    def at(self, i: int, at: int) -> int:
-        """Which part of the whole piece it is."""
-        if i not in self._known:
-            return at
-        missing = [place for place, answer in enumerate(self._known[i]) if answer is None]
-        return missing[at]
-
-    def whole(self, i: int, answer: Any) -> Any:
-        """Keep what was answered; with what was known before, it is the answer to the whole piece."""
+    def keep(self, answers: Sequence[Any]) -> None:
+        """Answers that have come; an interrupted one is not what was asked for."""
         self._check()
-        single = isinstance(answer, Answer)
-        self._keep([a for a in ([answer] if single else answer) if a is not None and not interrupted(a)])
-        self._asked.pop(i, None)
-        if i not in self._known:
-            return answer
-        new, merged, ended = iter(answer), [], object()
-        for known in self._known.pop(i):
-            each = next(new, ended) if known is None else known
-            if each is ended:  # stopped here; None: this one was, others of the piece were not
-                break
-            merged.append(each)
-        return merged
+        some = [answer for answer in answers if not interrupted(answer)]
+        if not some:
+            return
+        if self._thread is None:
+            self._begin()
+            self._thread = threading.Thread(target=self._write, args=(self._store.run,), daemon=True)
+            self._thread.start()
+        self._queue.put(some)
 
-    def lose(self, i: int, reason: str) -> None:
-        """A piece that nothing can be said about is remembered as such."""
+    def lose(self, numbers: Sequence[int], reason: str) -> None:
+        """Regions that nothing can be said about are remembered as such."""
         self._begin()
-        self._store.set_aside(self._asked.pop(i, []), reason)
+        self._store.set_aside([self._asked[k] for k in numbers], reason)
 
     def close(self) -> None:
         """All is on the disk, or an error says why not."""
@@ -166,15 +150,6 @@ class _Keeper(Keeper):
         if self._store.run is None:
             self._store.begin(self._what)
             self._begun = True
-
-    def _keep(self, answers: list[Answer]) -> None:
-        if not answers:
-            return
-        if self._thread is None:
-            self._begin()
-            self._thread = threading.Thread(target=self._write, args=(self._store.run,), daemon=True)
-            self._thread.start()
-        self._queue.put(answers)
 
     def _write(self, run: int | None) -> None:
         """In the thread: all that waits goes into one transaction, pieces undivided."""
