@@ -97,7 +97,8 @@ class PlaneLaws(BoundLaws):
             return [] if found is None else bent(found)
         if not slice_.moderate:
             return []
-        return [radial_plane(slice_, case.domain(slice_), case.reference, level, slice_.largest_variance)]
+        found = radial_plane(slice_, case.domain(slice_), case.reference, level, slice_.largest_variance)
+        return [None if found is None else found.bound]
 
     def extreme(self, rng):
         """Weights of all magnitudes, boxes of many lengthscales."""
