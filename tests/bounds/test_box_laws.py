@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import gpcert as gc
-from helpers.cases import BoxCase, drawn, extreme, latent, lead, region_near, share, sign
+from helpers.cases import BoxCase, drawn, extreme, in_arrays, latent, lead, region_near, share, sign
 from helpers.laws import BoundLaws
 
 BOX = np.nan
@@ -122,6 +122,22 @@ class TestLatents(BoxLaws):
 class TestLatentsOfOtherKernels(TestLatents):
     kernel = OTHERS
     order = 1.5
+
+
+class TestManyTogether(BoxLaws):
+    """The same, where many boxes of a question are bounded together."""
+
+    kind = ("probit", "logit", "scaled probit", "five erf")
+    kernel = ("matern52", "matern32", "rational quadratic")
+    norms = (BOX, np.inf)
+    order = 1.5
+    count = 60
+
+    def quantity(self, rng):
+        if rng.random() < 0.3:
+            return in_arrays(latent(int(rng.integers(4))), 0.0)
+        label, side = int(rng.integers(2)), int(rng.integers(2))
+        return in_arrays(share(label, side), (2.0 * label - 1.0) * (1.0 - 2.0 * side))
 
 
 class TestSoftmax(BoxLaws):

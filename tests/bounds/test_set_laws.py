@@ -13,7 +13,7 @@ from gpcert.bounds.geometry.domain import Domain
 from gpcert.bounds.geometry.remnant import remnant
 from gpcert.bounds.levels.registry import curves_of
 from gpcert.engine.backend import Backend
-from gpcert.engine.quadratic import lower_bounds
+from gpcert.engine.quadratic import minima
 from gpcert.regions import Ball, Box
 from helpers.laws import BoundLaws, Case
 from helpers.oracle import rational
@@ -183,7 +183,7 @@ class QuadraticRows(Case):
 
     def lower(self):
         with np.errstate(all="ignore"):
-            return lower_bounds(Backend(), self.g, self.H, self.low, self.high, self.need, 3, self.best)
+            return minima(Backend(), self.g, self.H, self.low, self.high, self.need, 3, self.best).value
 
     def points(self, row, rng):
         low, high = self.low[row], self.high[row]

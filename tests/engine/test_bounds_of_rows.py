@@ -8,7 +8,7 @@ from flint import arb, fmpq
 
 from gpcert.engine.backend import Backend
 from gpcert.engine.planes import mean_plane
-from gpcert.engine.quadratic import lower_bounds
+from gpcert.engine.quadratic import minima
 from gpcert.engine.rounding import normal_down, normal_up, tail_squares
 from gpcert.engine.sums import Sums
 from helpers.oracle import BITS, bits, examples, rational
@@ -119,7 +119,7 @@ def test_the_best_diagonals_prove_almost_the_minimum_and_never_more():
             least.append(min(exact_quadratic(g[i], H[i], end) for end in ends))
         need = np.array([float(value.p) / float(value.q) for value in least]) - 0.02
         for best in proved:
-            found = lower_bounds(CPU, g, H, low, high, need, 2, best)
+            found = minima(CPU, g, H, low, high, need, 2, best).value
             assert all(not v > -np.inf or rational(v) <= exact for v, exact in zip(found, least, strict=True))
             proved[best] += int((found >= need).sum())
     assert proved[True] > max(proved[False], examples(4) * 12 * 0.7)

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 
 from gpcert.engine.backend import Backend
-from gpcert.engine.quadratic import MATRICES, Choices, lower_bounds
+from gpcert.engine.quadratic import MATRICES, Choices, minima
 
 CPU = Backend()
 
@@ -23,7 +23,7 @@ def test_rows_take_no_more_memory_than_is_reckoned_with():
     proved = []
     for best in (False, True):
         tracemalloc.start()
-        proved.append(int((lower_bounds(CPU, g, H, -ends, ends, need, 2, best) >= need).sum()))
+        proved.append(int((minima(CPU, g, H, -ends, ends, need, 2, best).value >= need).sum()))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak + H.nbytes <= MATRICES[best] * H.nbytes

@@ -19,7 +19,7 @@ from gpcert.engine.forms import Forms
 from gpcert.engine.lines import latent_lines
 from gpcert.engine.planes import plane, variance_plane
 from gpcert.engine.profiles import profile_of
-from gpcert.engine.quadratic import lower_bounds
+from gpcert.engine.quadratic import minima
 from gpcert.engine.root import smallest, verdicts
 from gpcert.engine.rows import Around, Rows
 from gpcert.engine.squares import Squares
@@ -85,7 +85,7 @@ def test_the_best_diagonals_on_torch_prove_what_those_on_numpy_do():
     least = np.min(at, axis=0)
     found = [
         backend.numpy(
-            lower_bounds(backend, *(backend.array(each) for each in (g, H, low, high, least - 0.01)), 2, True)
+            minima(backend, *(backend.array(each) for each in (g, H, low, high, least - 0.01)), 2, True).value
         )
         for backend in (Backend(), CPU)
     ]

@@ -13,6 +13,7 @@ from gpcert.bounds.factory import BoundFactory, shape_of
 from gpcert.bounds.interface import BoxBound
 from gpcert.kernels import radial_terms
 from gpcert.posterior import Posterior
+from gpcert.questions.rows import in_rows
 from gpcert.regions import Ball, Box, Region
 from gpcert.search.local import descend
 from helpers.laws import Case
@@ -109,6 +110,13 @@ def latent(which: int) -> Quantity:
         return -part if which % 2 else part
 
     return Quantity(lambda factory, *where: factory.latent(*where)[which], truth, value, -np.inf)
+
+
+def in_arrays(quantity: Quantity, sign: float) -> Quantity:
+    """The same, as questions ask it where many boxes are bounded together; of the latent with this sign."""
+    return quantity._replace(
+        make=lambda factory, *where: in_rows(factory.post, quantity.make(factory, *where), where, sign)
+    )
 
 
 def _between(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:

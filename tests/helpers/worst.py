@@ -16,6 +16,7 @@ from gpcert.engine.boxes import boxes
 from gpcert.engine.facts import Facts
 from gpcert.engine.planes import Plane
 from gpcert.engine.profiles import profile_of
+from gpcert.engine.quadratic import Minima
 from gpcert.engine.root import Rows
 from gpcert.engine.sums import Sums
 from gpcert.engine.values import amplitudes, points
@@ -127,7 +128,8 @@ class Corner:
     def __getattr__(self, name):
         return getattr(self._boxes, name)
 
-    def quadratic(self, g, H, diagonal, base, excess, size, tries):
+    def quadratic(self, g, H, diagonal, base, excess, size, tries, best=0):
         d = self._boxes.high
         H = H + diagonal[:, :, None] * np.eye(d.shape[1])
-        return base + (g * d).sum(axis=1) + 0.5 * ((H @ d[:, :, None])[:, :, 0] * d).sum(axis=1) - excess
+        value = base + (g * d).sum(axis=1) + 0.5 * ((H @ d[:, :, None])[:, :, 0] * d).sum(axis=1) - excess
+        return Minima(value, d, 0.0 * d, 0.0 * d)

@@ -21,7 +21,7 @@ from gpcert.bounds.local.forms import Pieces, Remainder, least
 from gpcert.engine.backend import Backend
 from gpcert.engine.balls import Cap, farthest, separable
 from gpcert.engine.boxes import Boxes
-from gpcert.engine.quadratic import _best, dominated, dual
+from gpcert.engine.quadratic import Minima, _best, dominated, dual, remnants
 from gpcert.rounding import is_certainly_psd
 from helpers.laws import TermLaws
 from helpers.oracle import is_psd
@@ -56,12 +56,13 @@ def test_boxes():
             g, H = g + 4.0 * np.sign(g), 0.2 * H  # faces are settled
         found = quadratic_lower_bound(g, H, low, high)
         batch = (each[None] for each in (g, H, low, high))
-        row = _best(BACKEND, *batch, column(10.0))[0]
+        row = _best(BACKEND, *batch, column(10.0))
         for v in vertices(low, high):
-            ends = np.where(found.slopes > 0, v - low, high - v)
-            assert below(found.value + np.abs(found.slopes) @ ends - 1e-12, g, H, v)
-            assert below(found.value, g, H, v)
-            assert below(row, g, H, v)
+            for some, value in ((found, found.value), (row, row.value[0])):
+                slopes = np.ravel(some.slopes)
+                ends = np.where(slopes > 0, v - low, high - v)
+                assert below(value + np.abs(slopes) @ ends - 1e-12, g, H, v)
+                assert below(value, g, H, v)
 
 
 def test_duals_of_rows():
@@ -70,7 +71,7 @@ def test_duals_of_rows():
         for y in (0.0, 0.7, high):
             terms = (column(*each)[:, None] for each in ((g,), (y,), (low,), (high,)))
             g1, y1, low1, high1 = terms
-            found = dual(BACKEND, g1, np.array([[[-1.0]]]), np.ones((1, 1)), y1, low1, high1)[0]
+            found = dual(BACKEND, g1, np.array([[[-1.0]]]), low1, high1, np.ones((1, 1)), y1).value[0]
             assert min(g * e - 0.5 * e * e for e in (low, high)) >= found
 
 
@@ -199,6 +200,23 @@ def test_pieces_put_together():
     assert least(half, [pieces.measured_by(column(2.0), half.reach)], (np.inf, 1e-6)).value <= whole
 
 
+def test_remnants_of_rows():
+    """J30 where the relaxation is the quadratic itself: next to what remains, and at the end of a hole."""
+    for slope, D, value, width in ((2.0, 0.0, -0.5, 1.0), (1.0, 1.0, -0.3, 1.0), (0.1, 8.0, -0.5, 1.0)):
+        for sign in (1.0, -1.0):
+            ends = (0.0, width) if sign > 0 else (-width, 0.0)
+            low, high = (np.array([[end]]) for end in ends)
+            one = [np.array([[each]]) for each in (0.0, sign * slope, D)]
+            with np.errstate(all="ignore"):
+                found = remnants(np, low, high, Minima(column(value), *one))
+            below, above, start, stop = (float(each[0, 0]) for each in found)
+            edges = (above, start, stop) if sign > 0 else (below, start, stop)
+            for edge in (each for each in edges if ends[0] < each < ends[1]):
+                s = abs(Fraction(edge))
+                rise = Fraction(slope) * s + Fraction(D) * s * (Fraction(width) - s) / 2
+                assert Fraction(value) + rise >= 0
+
+
 BOX, REST, BALL = (
     "bounds/geometry/box_quadratic.py",
     "bounds/geometry/remnant.py",
@@ -217,6 +235,9 @@ ROUND, PAIRS, SPARSE, DOMAIN = (
 )
 FORMS, WHOLE = "bounds/local/forms.py", "test_pieces_put_together"
 TERMS = [
+    ("J30", ROWS, "{2.0|1.8} * lack / (b + root)", "test_remnants_of_rows"),
+    ("J30", ROWS, "far = xp.where(roots & (D > 0), {|1.1 * }(b + root) / D", "test_remnants_of_rows"),
+    ("J30", ROWS, "b = (steep + {0.5|0.55} * D * width)", "test_remnants_of_rows"),
     ("Theorem 1", FORMS, "lost = slope + ({0.5|0.45} * bend", WHOLE),
     ("Theorem 1", FORMS, "total += {|0.9 * (}rounding + constant{|)}", WHOLE),
     ("Theorem 1", FORMS, "{0.5|0.45} * float(reach @ np.abs(matrix) @ reach)", WHOLE),

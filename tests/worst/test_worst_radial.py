@@ -20,8 +20,10 @@ from gpcert.bounds.local.radial.forms import _smooth, forms_of
 from gpcert.bounds.local.radial.functional import radial_pieces
 from gpcert.bounds.local.radial.scalar import _cap, _Ends, _finite, _line, expand_scalar
 from gpcert.bounds.local.radial.slice import make_radial_slice
+from gpcert.engine import centres as engine_centres
 from gpcert.engine import profiles
 from gpcert.engine.backend import Backend
+from gpcert.engine.centres import Centres
 from gpcert.engine.profiles import profile_of
 from gpcert.engine.radial import RadialSums
 from helpers.laws import TermLaws
@@ -103,6 +105,46 @@ def test_rows_of_other_kernels():
                     assert arb(float(f.order_two()[0])) <= -first / phi(kernel, r, 1) * exact + arb(1e-12)
                 if second is not None:
                     assert arb(float(f.order_three(0)[0])) <= second / phi(kernel, r, 2) * exact + arb(1e-12)
+
+
+def centred(kernel, centre, b, corner, **terms):
+    """J29's quadratic at the far corner, the sum of kernels there, and the sum of one centre."""
+    post = model([[centre]], [1.0], kernel=kernel)
+    at, where = row_around_zero(post, [0.0], [corner])
+    sums = Centres(at, Corner(where), plane([b], **terms))
+    with patch.object(engine_centres, "_TOUCH", 1.0), np.errstate(all="ignore"):
+        found = float(sums.minimum(None, where.high, 2)[0].value[0])
+    z, r = (arb(corner) - arb(centre)) ** 2 / 2, arb(corner) ** 2 / 2
+    own = terms.get("still", 0.0) * phi(kernel, r) - 2 * arb(terms.get("bend", 0.0)) * (1 - phi(kernel, r))
+    return arb(found), arb(b) * phi(kernel, z) + own, sums
+
+
+@exactly
+def test_centres_one_by_one():
+    """J29 where the range ends, or next to 0, where r a, r^2 or r is nearly all; K4; its own kernel."""
+    cases = [(1.0, 1.0, 0.01), (1.0, -1.0, 0.01), (0.1, 1.0, 0.005), (-1.0, 1.0, 0.01), (-1.0, -1.0, 0.01)]
+    for kernel in KERNELS:
+        for centre, b, corner in cases:
+            found, exact, _ = centred(kernel, centre, b, corner)
+            assert found <= exact + arb(1e-14)
+    for b, corner in ((-1.0, 0.02), (1.0, 0.02), (0.0, 0.5)):
+        found, exact, _ = centred(RATIONAL, 0.0, b, corner, still=0.3, bend=0.4)
+        assert found <= exact + arb(1e-14)
+    for centre, low, high in ((0.7, arb("0.045") - arb("0.21"), arb(0)), (-0.7, arb(0), arb("0.255"))):
+        of = centred(SMOOTH, centre, 1.0, 0.3)[2]._scalars
+        assert arb(float(of.low[0, 0])) <= low
+        assert arb(float(of.high[0, 0])) >= high
+    lost = centred(RATIONAL, 0.0, 1.0, 0.02)[2].plane._replace(lost=column(0.1), blur=column(0.2))
+    at, where = row_around_zero(model([[0.0]], [1.0], kernel=RATIONAL), [0.0], [0.02])
+    found = Centres(at, Corner(where), lost).minimum(None, where.high, 2)[0].value[0]
+    assert found <= float(phi(RATIONAL, 0.0002)) - 0.3
+
+
+def test_steepest_of_rows():
+    """K5's constant where phi' + 2 z phi'' is largest."""
+    z = np.linspace(0.0, 3.0, 30001)[1:]
+    s = np.sqrt(6.0 * z)
+    assert profile_of(ROUGH).bend >= (np.exp(-s) * (-3.0 + 2.0 * z * 9.0 / s)).max()
 
 
 def placed(kernel, z):
@@ -252,6 +294,7 @@ ENDS, ROWS, CAPS, LINES = (
     "test_scalar_remainders",
     "test_lines_of_a_kink",
 )
+ONE, BEND, CENTRES = "test_centres_one_by_one", "test_steepest_of_rows", "engine/centres.py"
 STEEP, RANGE, MEAN, NORMS = (
     "test_steepest_second_derivatives",
     "test_ranges_of_distances",
@@ -296,9 +339,25 @@ TERMS = [
     ("J14", ENGINE, "- {2.0|1.8} * plane.bend * ends.chord", ROWS),
     ("J15", ENGINE, "diagonal = slope - {2.0|1.8} * rest", ROWS),
     ("J15", ENGINE, "told = {|1.1 * }xp.clip(told, 0.0", ROWS),
-    ("J15", ENGINE, "ends.linear * self._against(data.g)\n{|        lost = 0.9 * lost\n}", ROWS),
+    ("J15", ENGINE, "lost + {|0.9 * }ends.linear * box.most", ROWS),
     ("J15", ENGINE, "return {1.0|0.8} / (2.0 * profile.second /", ROWS),
     ("J15", ENGINE, "shift = {|0.9 * }profile.first * data.value", ROWS),
+    ("J29", CENTRES, "rise = far - of.k + {|1.01 * }of.steep * end", ONE),
+    ("J29", CENTRES, "half = {0.5|0.45} * s2 * profile.curve", ONE),
+    ("J29", CENTRES, "half = {0.5|0.55} * s2 * profile.curve", ONE),
+    ("J29", CENTRES, "lower = (rise + wrong) / square * (1.0 + 8 * UNIT), {|1.1 * }(rise", ONE),
+    ("J29", CENTRES, "upper, lower = {|0.9 * }(rise + wrong)", ONE),
+    ("J29", CENTRES, "{|0.9 * }box.most(2.0 * ev)", ONE),
+    ("J29", CENTRES, "xp.clip(xp.sum(e, axis=1), None, 0.0) * {|0.9 * }radius", ONE),
+    ("J29", CENTRES, "xp.sum(flat, axis=1) - {|0.9 * }slope", ONE),
+    ("J29", CENTRES, "- slope - {|0.9 * }own * fall", ONE),
+    ("J29", CENTRES, "plane.still + {2.0|2.2} * plane.bend", ONE),
+    ("J29", CENTRES, "plane.constant - {2.0|1.8} * plane.bend", ONE),
+    ("J29", CENTRES, "{|0.9 * }plane.lost + plane.blur", ONE),
+    ("J29", CENTRES, "plane.lost + {|0.9 * }plane.blur", ONE),
+    ("K4", CENTRES, "nearest * ({0.5|0.55} * nearest - v)", ONE),
+    ("K4", CENTRES, "xp.maximum(low * (0.5 * low - v), high * ({0.5|0.45} * high - v))", ONE),
+    ("K5", TABLE, "return {0.4061|0.4}", BEND),
     ("Lemma K", SCALAR, "square = {|0.9 * }np.maximum(_per_square(ends[0], left)", CAPS),
     ("Lemma K", SCALAR, "left.delta < 0.0, {|0.9 * }_per_square(ends[0], left)", CAPS),
     ("Lemma K", SCALAR, "largest = {|0.9 * }_finite(np.maximum(np.maximum(ends[0]", CAPS),

@@ -112,7 +112,7 @@ def test_quadratics():
         g, low, high, y = rng.standard_normal(1), -rng.random(1), rng.random(1), rng.standard_normal(1)
         H = -rng.random((1, 1))
         ends = [exact(g, H, end) for end in (low, high)]
-        found = dual(backend, g[None], H[None], -H, y[None], low[None], high[None])[0]
+        found = dual(backend, g[None], H[None], low[None], high[None], -H, y[None]).value[0]
         assert fmpq(*float(found).as_integer_ratio()) <= min(ends)
         scalar = quadratic_lower_bound(g, H, low, high).value
         assert fmpq(*float(scalar).as_integer_ratio()) <= min(ends)

@@ -83,12 +83,12 @@ class BoundFactory:
     """Bounds of one posterior; a batch of queries shares the factory, and through it slices and Grams."""
 
     def __init__(self, post: Posterior) -> None:
-        self._post = post
+        self.post = post
         self._slices: dict[bytes, Slice | RadialSlice] = {}
 
     def __reduce__(self) -> tuple[type[BoundFactory], tuple[Posterior]]:
         """To another process without what it has gathered."""
-        return BoundFactory, (self._post,)
+        return BoundFactory, (self.post,)
 
     def pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """Bounds of P(label) and of 1 - P(label) on the slice through x (D,) along the moving features."""
@@ -105,7 +105,7 @@ class BoundFactory:
         return SparseBound(shape, part(0), low), SparseBound(shape, part(1), high)
 
     def _pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
-        if isinstance(self._post.likelihood, OneVsRest):
+        if isinstance(self.post.likelihood, OneVsRest):
             from gpcert.bounds.several.one_vs_rest import ClassShare, OneVsRestBound, OthersShare
             from gpcert.bounds.several.shares import JointShare
 
@@ -113,9 +113,9 @@ class BoundFactory:
             low, high = ClassShare(label), OthersShare(label)
             first, second = (OneVsRestBound(classes, ratio, shape) for ratio in (low, high))
             return JointShare.of(first), JointShare.of(second)
-        if isinstance(self._post.likelihood, Softmax):
+        if isinstance(self.post.likelihood, Softmax):
             return self._softmax_pair(label, shape, x, moving)
-        one, zero = self._levels(curves_of(self._post.likelihood), shape, x, moving)
+        one, zero = self._levels(curves_of(self.post.likelihood), shape, x, moving)
         return (one, zero) if label == 1 else (zero, one)
 
     def latent(self, shape: Shape, x: Float, moving: Mask) -> tuple[LatentBound, ...]:
@@ -124,7 +124,7 @@ class BoundFactory:
         from gpcert.bounds.one.latent import LatentBound
 
         up, down = self._levels(ProbitCurves(1.0), shape, x, moving)  # for local models: no curve is asked
-        values = make_radial_slice(model_of(self._post), x, np.flatnonzero(moving))
+        values = make_radial_slice(model_of(self.post), x, np.flatnonzero(moving))
         alone = replace(up, slice=replace(up.slice, sign=0.0))  # the variance without the mean
         means = (LatentBound(base, values, False, sign) for base, sign in ((up, 1.0), (down, -1.0)))
         return (*means, *(LatentBound(alone, values, True, sign) for sign in (1.0, -1.0)))
@@ -138,7 +138,7 @@ class BoundFactory:
 
     def _softmax_pair(self, label: int, shape: Shape, x: Float, moving: Mask) -> tuple[BoxBound, BoxBound]:
         """As `pair`; of two latents with one kernel the difference is bounded as one."""
-        own = np.eye(self._post.n_classes)[label]
+        own = np.eye(self.post.n_classes)[label]
         if self._apart:
             return self._separate(1.0 - own, shape, x, moving), self._separate(own, shape, x, moving)
         low = self._softmax(1.0 - own, shape, x, moving)
@@ -147,7 +147,7 @@ class BoundFactory:
             return low, high
         from gpcert.bounds.several.two_latents import TwoLatents
 
-        both = self._make_slice(_difference(self._post), x, moving)
+        both = self._make_slice(_difference(self.post), x, moving)
         one, other = (both.flipped(), both) if label == 0 else (both, both.flipped())
         first, second = (_level_bound(curves_of(Logit()), shape, each) for each in (one, other))
         return TwoLatents(first, low), TwoLatents(second, high)
@@ -156,14 +156,14 @@ class BoundFactory:
         """The bound of 1 - sum_i beta_i p_i."""
         from gpcert.bounds.several.softmax import SoftmaxBound
 
-        model = class_model_of(self._post)
+        model = class_model_of(self.post)
         geometry = model.functional(np.zeros(model.classes), np.zeros((model.classes, model.classes)))
         return SoftmaxBound(shape, beta, model, self._make_slice(geometry, x, moving))
 
     @property
     def _apart(self) -> bool:
         """Whether latents are bounded one by one: independent ones, unless they share a Gaussian kernel."""
-        return self._post.precision.ndim == 3 and not isinstance(self._post.kernel, RBF)
+        return self.post.precision.ndim == 3 and not isinstance(self.post.kernel, RBF)
 
     def _separate(self, beta: Float, shape: Shape, x: Float, moving: Mask) -> SeparateBound:
         """The same for independent latents with other kernels, or a kernel each."""
@@ -176,17 +176,17 @@ class BoundFactory:
     def _models(self) -> tuple[Model, ...]:
         from gpcert.bounds.several.tangents.separate import separate_models
 
-        return _once(_separate_models, self._post, separate_models)
+        return _once(_separate_models, self.post, separate_models)
 
     def margin(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
         """A bound of (1 + min over the other classes j of P(label) - P(j)) / 2, for several classes."""
-        if isinstance(self._post.likelihood, OneVsRest):
+        if isinstance(self.post.likelihood, OneVsRest):
             from gpcert.bounds.several.joint import JointLabel
             from gpcert.bounds.several.one_vs_rest import ClassMargin, OneVsRestBound
 
             classes = tuple(factory.pair(1, shape, x, moving) for factory in self._classes)
             return JointLabel.of(OneVsRestBound(classes, ClassMargin(label), shape))
-        nothing = np.zeros(self._post.n_classes)
+        nothing = np.zeros(self.post.n_classes)
         if self._apart:
             from gpcert.bounds.several.separate import SeparateLabel
 
@@ -198,7 +198,7 @@ class BoundFactory:
     @cached_property
     def _classes(self) -> tuple[BoundFactory, ...]:
         """One factory per class of a one-vs-rest posterior."""
-        parts = _once(_parts, self._post, Posterior.one_vs_rest)
+        parts = _once(_parts, self.post, Posterior.one_vs_rest)
         return tuple(map(BoundFactory, parts))
 
     def sign(self, label: int, shape: Shape, x: Float, moving: Mask) -> BoxBound:
@@ -212,12 +212,12 @@ class BoundFactory:
 
     def _slice(self, x: Float, moving: Mask) -> Slice | RadialSlice:
         if not moving.any():  # one point: as quickly made as kept, and it must not drive out the others
-            return self._make_slice(model_of(self._post), x, moving)
+            return self._make_slice(model_of(self.post), x, moving)
         key = moving.tobytes() + x[~moving].tobytes()
-        return kept(self._slices, key, _SLICES, lambda: self._make_slice(model_of(self._post), x, moving))
+        return kept(self._slices, key, _SLICES, lambda: self._make_slice(model_of(self.post), x, moving))
 
     def _make_slice(self, model: Model, x: Float, moving: Mask) -> Slice | RadialSlice:
-        if isinstance(self._post.kernel, RBF):
+        if isinstance(self.post.kernel, RBF):
             return make_slice(model, x, np.flatnonzero(moving))
         from gpcert.bounds.local.radial.slice import make_radial_slice
 

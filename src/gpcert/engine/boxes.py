@@ -10,7 +10,7 @@ from functools import cached_property
 from gpcert.engine.backend import Array
 from gpcert.engine.balls import Cap, cap, farthest, quadratic_multiplier, separable
 from gpcert.engine.facts import Facts
-from gpcert.engine.quadratic import Choices, lower_bounds
+from gpcert.engine.quadratic import Choices, Minima, minima
 from gpcert.engine.rows import Rows
 from gpcert.rounding import UNIT, gamma
 
@@ -20,8 +20,8 @@ _NARROWEST = 1e-60
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Displacements of one box per row from its reference: low <= 0 <= high (N, d), rounded outward; `ball`:
-    the row is the part of a ball in it.
+    """Displacements of one box per row from its reference: low <= high (N, d), rounded outward, which hold 0
+    but for remnants; `ball`: the row is the part of a ball in it.
     """
 
     facts: Facts
@@ -37,7 +37,9 @@ class Boxes:
     @cached_property
     def reach(self) -> Array:
         """The largest |d_j| (N, d)."""
-        return self.facts.backend.xp.maximum(-self.low, self.high)
+        return self.facts.backend.xp.maximum(
+            self.facts.backend.xp.abs(self.low), self.facts.backend.xp.abs(self.high)
+        )
 
     @cached_property
     def squares(self) -> Array:
@@ -53,6 +55,19 @@ class Boxes:
         box = (self.reach * self.reach) @ metric * self._more
         return box if self.ball is None else farthest(self.facts.backend, self.ball, metric, box)
 
+    def most(self, g: Array) -> Array:
+        """At least sup g.d on the rows, and 0 (N,), for g (N, d)."""
+        xp = self.facts.backend.xp
+        found = xp.sum(xp.maximum(g * self.low, g * self.high), axis=1)
+        if self.ball is not None:
+            o, w = self.ball
+            round_ = xp.sqrt(xp.sum(g * g / w, axis=1)) + xp.sum(g * o, axis=1)
+            terms = xp.sum(xp.abs(g) * (xp.abs(o) + self.reach), axis=1)
+            round_ = round_ + gamma(g.shape[1] + 32) * terms
+            found = xp.where(round_ < found, round_, found)
+        size = xp.sum(xp.abs(g) * self.reach, axis=1)
+        return xp.clip(found + 4.0 * gamma(2 * g.shape[1] + 32) * size, 0.0, None)
+
     def separable(self, g: Array, lam: Array) -> tuple[Array, Array]:
         """J5, J13: at most sum_j g_j d_j - lam_j d_j^2 (N,), lam (N, d) >= 0, and the size of its terms, of
         which gamma(2 d + 80) is still to be taken from it.
@@ -62,7 +77,7 @@ class Boxes:
             return separable(self.facts.backend, self.ball, g, lam, low, high)
         ends = xp.minimum((g - lam * low) * low, (g - lam * high) * high)
         size = xp.sum((xp.abs(g) + lam * self.reach) * self.reach, axis=1)
-        return xp.sum(xp.clip(ends, None, 0.0), axis=1), size
+        return xp.sum(ends, axis=1), size
 
     def quadratic(
         self,
@@ -73,10 +88,10 @@ class Boxes:
         excess: Array,
         size: Array,
         tries: int,
-        best: bool = False,
-    ) -> Array:
-        """J6, J13: at most base + g.d + d^T (H + diag(diagonal)) d / 2 - excess on the rows (N,); H (N, d, d)
-        is changed, and wrong by gamma(64) of forms of the size. `best`: as for `lower_bounds`.
+        best: int = 0,
+    ) -> Minima:
+        """J6, J13: of base + g.d + d^T (H + diag(diagonal)) d / 2 - excess on the rows; H (N, d, d) is
+        changed, and wrong by gamma(64) of forms of the size. `best`: as for `minima`.
         """
         backend, xp, d = self.facts.backend, self.facts.backend.xp, self.low.shape[1]
         own = xp.reshape(H, (len(H), d * d))[:, :: d + 1]
@@ -92,8 +107,9 @@ class Boxes:
             g, base = g - pull * self.ball.o, base + spent
         lack = excess + gamma(64) * size * 1.01
         need = lack - base + 32 * UNIT * (xp.abs(base) + lack)
-        found = lower_bounds(backend, g, H, self.low, self.high, need, tries, best)
-        return found + base - lack - 32 * UNIT * (xp.abs(base) + xp.abs(found) + lack)
+        found = minima(backend, g, H, self.low, self.high, need, tries, best)
+        error = lack + 32 * UNIT * (xp.abs(base) + xp.abs(found.value) + lack)
+        return found._replace(value=found.value + base - error)
 
     @property
     def _more(self) -> float:

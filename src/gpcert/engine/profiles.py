@@ -69,8 +69,13 @@ class Profile:
 
     @property
     def second(self) -> float:
-        """phi''(0), inf: there is none, and no `curve`, `bent`, `thirds`."""
+        """phi''(0), inf: there is none, and no `bent`, `thirds`."""
         return math.inf
+
+    @property
+    def bend(self) -> float:
+        """K5: at least sup phi' + 2 z phi''."""
+        raise NotImplementedError
 
     def curve(self, xp: Any, e: Array) -> Array:
         """phi''(z) for e = -z."""
@@ -112,6 +117,14 @@ class _Matern32(Profile):
 
     def exponent(self, xp: Any, e: Array) -> Array:
         return xp.sqrt(-6.0 * e)
+
+    @property
+    def bend(self) -> float:
+        return 0.4061
+
+    def curve(self, xp: Any, e: Array) -> Array:
+        s = self.exponent(xp, e)
+        return 9.0 * xp.exp(-s) / s
 
     def turned(self, error: Array, longest: Array) -> Array:
         return 13.0 * error

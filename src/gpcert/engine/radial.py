@@ -148,28 +148,18 @@ class RadialSums:
         base, slope, lost = self._along_r(ends)
         spread = share / (profile.second - profile.first**2) * (xp.abs(trace) + d**0.5 * wrong)
         diagonal = slope - 2.0 * rest * ends.square - 2.0 * spread * ends.trace * (1.0 + 1e-9)
-        lost = lost + data.g_error * self._reach * (1.0 + ends.linear) + ends.linear * self._against(data.g)
+        lost = lost + data.g_error * self._reach * (1.0 + ends.linear)
+        lost = lost + ends.linear * box.most(-data.g)
         lost = (lost + 0.5 * wrong * box.squares) * (1.0 + 1e-9) + UNDERFLOW
         size = (xp.abs(diagonal) + xp.abs(shift) + xp.sqrt(xp.sum(H * H, axis=(1, 2)))) * box.squares
         whole = (diagonal + shift)[:, None] + data.g * 0.0
-        found = box.quadratic(data.g, H, whole, base, lost, size, tries)
+        found = box.quadratic(data.g, H, whole, base, lost, size, tries).value
         return xp.where(found > 0, found * (self._ends.grow / ends.grow) * (1.0 - 16 * UNIT), found)
 
     def _share(self, d: int) -> float:
         """J15: what of the squared trace of a Hessian counts twice."""
         profile = self._facts.profile
         return 1.0 / (2.0 * profile.second / (profile.second - profile.first**2) + d)
-
-    def _against(self, g: Array) -> Array:
-        """At least sup -g.d on the rows, and 0 (N,)."""
-        xp, box = self._facts.backend.xp, self.boxes
-        most = xp.sum(xp.maximum(-g * box.low, -g * box.high), axis=1)
-        if box.ball is not None:
-            o, w = box.ball
-            round_ = xp.sqrt(xp.sum(g * g / w, axis=1)) - xp.sum(g * o, axis=1)
-            round_ = round_ + gamma(g.shape[1] + 32) * xp.sum(xp.abs(g) * (xp.abs(o) + box.reach), axis=1)
-            most = xp.where(round_ < most, xp.clip(round_, 0.0, None), most)
-        return most * (1.0 + 4.0 * gamma(2 * g.shape[1] + 32))
 
     def _hessian(self) -> tuple[Array, Array, Array]:
         """sum_i b_i s2 phi''_i v v^T (N, d, d), what is to be added to its diagonal to make it the Hessian

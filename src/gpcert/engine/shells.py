@@ -121,4 +121,4 @@ class _Form:
         diagonal = (sums.slope - 2.0 * sums.apart)[:, None] - 2.0 * rest[:, None] * metric
         size = xp.sum(xp.abs(diagonal) * box.reach * box.reach, axis=1) + norm * box.squares
         H = self.hessian - xp.reshape(taken, (count, d, d))
-        return box.quadratic(sums.gradient, H, diagonal, base, excess, size, tries, True)
+        return box.quadratic(sums.gradient, H, diagonal, base, excess, size, tries, 1).value

@@ -231,7 +231,7 @@ class Sums:
         diagonal = (self.slope - 2.0 * self.apart)[:, None] - 2.0 * rest[:, None] * metric
         size = xp.sum(xp.abs(diagonal) * box.reach * box.reach, axis=1) + norm * box.squares
         base = self.value + self.plane.still + self.plane.constant
-        return box.quadratic(g, H, diagonal, base, self.excess, size, tries)
+        return box.quadratic(g, H, diagonal, base, self.excess, size, tries).value
 
     def known(self, H: Array) -> Array:
         """The squared norm of the orders below three (N,), in units of L; H (N, d, d) is the Hessian."""

@@ -23,6 +23,7 @@ from gpcert.likelihoods import BinaryLikelihood, FiveErf, Softmax
 from gpcert.likelihoods.prediction import TIE
 from gpcert.posterior import Posterior
 from gpcert.questions.rooted import Roots, classes
+from gpcert.questions.rows import in_rows
 from gpcert.regions import Box, Region
 from gpcert.results import Enclosure, Status, VerdictStatus
 from gpcert.running import Report
@@ -112,9 +113,13 @@ def _bound(
     """The bound of what is compared with the threshold: sharp there, and as cheap as that allows."""
     if post.n_classes > 2:
         return factory.margin(*where)
-    if only_the_mean_matters(post, threshold):
-        return (factory.margin if isinstance(post.likelihood, Softmax) else factory.sign)(*where)
-    return factory.pair(*where)[0]
+    if only_the_mean_matters(post, threshold) and isinstance(post.likelihood, Softmax):
+        return factory.margin(*where)
+    bound = factory.pair(*where)[0]
+    rows = in_rows(post, bound, where[1:], 2.0 * where[0] - 1.0)
+    if rows is bound and only_the_mean_matters(post, threshold):
+        return factory.sign(*where)
+    return rows
 
 
 def decide(

@@ -22,6 +22,7 @@ from gpcert.questions.checks import (
     checked_running,
     checked_settings,
 )
+from gpcert.questions.rows import in_rows
 from gpcert.questions.tasks import Task, answered
 from gpcert.regions import Ball, Region, Regions
 from gpcert.results import Enclosure, Extremes, LatentRange, Status
@@ -315,7 +316,8 @@ class _LatentSearch(Search):
 
     def begin(self) -> Iterator[None]:
         where, ends = self.place()
-        quantities = self._task.factory.latent(*where)
+        factory = self._task.factory
+        quantities = [in_rows(factory.post, each, where, 0.0) for each in factory.latent(*where)]
         known = ((-np.inf, np.inf), (-np.inf, np.inf), (0.0, np.inf), (-np.inf, 0.0))
         self.sides = self.minimisers(quantities, ends, between=known)
         for side in self.sides:

@@ -28,6 +28,7 @@ from gpcert.questions.checks import (
     checked_running,
     checked_settings,
 )
+from gpcert.questions.rows import in_rows
 from gpcert.questions.tasks import AtRoot, Piece, Task, answered, pieces_of, settled_together
 from gpcert.regions import Box, Regions
 from gpcert.results import Enclosure, ProbabilityRange, Robustness, Status
@@ -186,7 +187,11 @@ class _RangeSearch(Search):
     def begin(self) -> Iterator[None]:
         """The minimum of P(label), and 1 - its maximum: the minimum of the complement."""
         where, ends = self.place()
-        pair = self._task.factory.pair(self._piece.label, *where)
+        label, post = self._piece.label, self._task.post
+        pair = self._task.factory.pair(label, *where)
+        if self._task.method == "auto":
+            own = 2.0 * label - 1.0
+            pair = in_rows(post, pair[0], where, own), in_rows(post, pair[1], where, -own)
         roots = self._piece.known
         known = ((0.0, 1.0), (0.0, 1.0)) if roots is None else tuple((root.lower, 1.0) for root in roots)
         self.sides = self.minimisers(pair, ends, between=known)

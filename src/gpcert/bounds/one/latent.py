@@ -67,10 +67,13 @@ class LatentBound(OneByOne):
             if best.value >= target or best.at_rounding:
                 break
         if best.value < target:
-            least = self._chosen(*radial_envelope(self.slice, lower, upper))[0]
-            best = best._replace(value=max(best.value, least))
+            best = best._replace(value=max(best.value, self.envelope(lower, upper)))
             best = left.divided(best, self.shape, self.base.lengthscale, self._clipped(less))
         return best
+
+    def envelope(self, lower: Float, upper: Float) -> float:
+        """E4, on boxes of any size."""
+        return self._chosen(*radial_envelope(self.slice, lower, upper))[0]
 
     def _clipped(self, latent: float) -> float:
         """What a lower bound of the unclipped quantity says of it."""
