@@ -36,7 +36,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "certified_radius": ("x", "max_radius", "rtol", "threshold", *BALLS, *LIMITS, "proof"),
     "explain": ("X", "radius", "label", "features", "domain", "scale", *LIMITS, "proof"),
     "evaluate": ("X", "y", "radii", "threshold", *BALLS, *LIMITS, "device", "proof"),
-    "attack": ("region", "x", "label", "method", "starts", "rng", "store"),
+    "attack": ("region", "x", "label", "method", "starts", "rng", "progress", "n_jobs", "store"),
 }
 #: Questions that are not drawn, and why.
 NOT_DRAWN = {
@@ -396,7 +396,8 @@ class _Asking:
         label = self.labels(region) if self.rng.random() < 0.5 else None
         method = _choice(self.rng, ("pgd", "gpfgs", "gpjm"))
         starts, rng = int(self.rng.integers(1, 4)), int(self.rng.integers(100))
-        return gc.attack(self.post, region, start, label, method, starts=starts, rng=rng, store=self.store())
+        limits = {name: each for name, each in self.limits().items() if name in OPTIONS["attack"]}
+        return gc.attack(self.post, region, start, label, method, starts=starts, rng=rng, **limits)
 
     def fits(self, X: np.ndarray, radius: float, options: dict[str, Any]) -> bool:
         """Whether balls of this radius around X (m, d) have boxes of doubles."""

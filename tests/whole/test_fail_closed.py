@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,10 +11,8 @@ import pytest
 from gpcert.bounds.geometry.sparse import SparseDomain, SparseShape
 from gpcert.bounds.geometry.unit_ball import PairBound
 from gpcert.bounds.interface import Certified
-from gpcert.bounds.levels.curves import Level
 from gpcert.bounds.levels.steps import step_curves
-from gpcert.bounds.local.forms import FunctionalBound, subtract
-from gpcert.bounds.one.level import LevelBound
+from gpcert.bounds.local.forms import subtract
 from gpcert.bounds.several.labels import Comparison
 from gpcert.bounds.several.tangents.functionals import View
 from gpcert.likelihoods import Link
@@ -76,70 +73,6 @@ def test_supports_of_unknown_value_survive():
     pairs = PairBound(b, C, np.zeros(4, dtype=bool), 2, 0.0)
     kept = pairs.survivors(1.5, np.ones(4, dtype=bool), 100)
     assert (1, 2) in set(map(tuple, kept.tolist()))
-
-
-@dataclass(frozen=True)
-class Bent(Level):
-    """m(S) = sqrt(S), declared convex until a range is known."""
-
-    known: int = 0
-
-    @property
-    def p(self):
-        return 0.75
-
-    @property
-    def concave(self):
-        return self.known >= 2
-
-    def within(self, variances):
-        return Bent(self.known + 1)
-
-    def curve(self, S):
-        return math.sqrt(S), math.sqrt(S)
-
-    def tangent(self, S, largest):
-        return 1.0 / (2.0 * math.sqrt(S)), -0.5 * math.sqrt(S)
-
-    def after_deficit(self, deficit, smallest):
-        return 0.0
-
-    def after_surplus(self, surplus, largest):
-        return self.p
-
-
-class OnePoint:
-    """A set of one point, mean `mu` and variance 1/4, seen from a reference of variance 1.
-
-    Known of the variance: [0, 4] at first, [0, 1] by the functionals.
-    """
-
-    S = 1.0
-    largest_variance = 4.0
-    variances = (0.0, 4.0)
-    deepest = 0.0
-
-    def __init__(self, mu):
-        self.mu = mu
-
-    def only(self, tau):
-        return self
-
-    def lower_bound(self, a, tau, kappa, enough=np.inf, accuracy=1e-6):
-        value = a * self.mu - tau * 0.25 + kappa
-        if a == 0.0:
-            value = -1.0 if tau > 0 else 0.0  # the range of S, sharper: [0, 1]
-        return FunctionalBound(value, value, np.zeros(1), 0.0, np.ones(1))
-
-
-@pytest.mark.parametrize("mu", [0.3, 0.4, 0.49])
-def test_concavity_is_tested_for_the_level_in_use(mu):
-    """mu < sqrt(S): the level is not met. Chords of a concave curve lie below it and would be."""
-    bound = SimpleNamespace(mean=0.0)
-    for name in ("_certify", "_tangent", "_chords", "_piece", "_conclude"):
-        setattr(bound, name, getattr(LevelBound, name).__get__(bound))
-    assert bound._certify(OnePoint(mu), Bent()).value < 0.75
-    assert bound._certify(OnePoint(0.7), Bent(1)).value == 0.75
 
 
 class Rated:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, BoxQuery, Certified
-from gpcert.bounds.levels.curves import LevelCurves
+from gpcert.bounds.levels.curves import LevelCurves, ProbitCurves
 from gpcert.clock import check
 from gpcert.engine.boxes import Boxes, boxes
 from gpcert.engine.centres import Centres
@@ -41,6 +41,8 @@ _TOO_LARGE = 4.0
 _AGAIN, _SHRUNK, _SHORT = 6, 0.94, 0.5
 #: Targets of links without a closed form are rounded up to a multiple of a tenth of this.
 _GRID = 1e-6
+#: What roots and tangents of other links lose of a probability, at most (measured; any is sound).
+_LOST = 3e-3
 #: Cholesky factorisations for one diagonal.
 _TRIES = 2
 
@@ -65,6 +67,11 @@ class Target(NamedTuple):
 class Quantity(ABC):
     """What is bounded from below."""
 
+    @property
+    def lost(self) -> float:
+        """What planes may lose however small a set is, at most."""
+        return 0.0
+
     @abstractmethod
     def target(self, at: Points, targets: Float) -> Target:
         """For targets (N,), seen from one point per row."""
@@ -76,6 +83,11 @@ class Probability(Quantity):
 
     curves: LevelCurves
     sign: float
+
+    @property
+    def lost(self) -> float:
+        """Roots and tangents of a probit are the level curve itself."""
+        return 0.0 if isinstance(self.curves, ProbitCurves) else _LOST
 
     def target(self, at: Points, targets: Float) -> Target:
         """By the roots and tangents of level curves."""
@@ -164,10 +176,15 @@ class RowsBound:
         for start in range(0, len(rows), step):
             check()
             found += _Rows(self, rows[start : start + step]).certified()
-        each = iter(found)
-        return [
-            next(each) if own else self.base.over(*query) for query, own in zip(queries, small, strict=True)
-        ]
+        each, asked = iter(found), zip(queries, small, strict=True)
+        return [self._last(query, next(each)) if own else self.base.over(*query) for query, own in asked]
+
+    def _last(self, query: BoxQuery, found: Certified) -> Certified:
+        """The base has what loses less than a root or a tangent of a level curve, on small boxes."""
+        if not query.target - self.quantity.lost <= found.value < query.target:
+            return found
+        other = self.base.over(*query)
+        return other if other.value > found.value else found
 
 
 class _Rows:

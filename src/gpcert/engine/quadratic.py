@@ -151,6 +151,8 @@ def _shifted(backend: Backend, g: Array, H: Array, low: Array, high: Array) -> t
     few = Choices(backend, *(backend.single(each) for each in (g, H, low, high)))
     y, lam = few.local_minimiser()
     scaled = H * half[:, :, None] * half[:, None, :]
+    known = xp.isfinite(xp.sum(xp.abs(scaled), axis=(1, 2)))  # else eigenvalues do not converge
+    scaled = xp.where(known[:, None, None], scaled, xp.zeros_like(scaled))
     own = xp.reshape(scaled, (len(H), d * d))[:, :: d + 1]
     cost = (1.0 + backend.double(2.0 * xp.abs(y - few.low) / (few.high - few.low + _NARROW) - 1.0)) ** 2
     first = xp.minimum(
