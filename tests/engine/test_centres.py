@@ -7,9 +7,10 @@ import pytest
 from flint import arb
 
 import gpcert as gc
+from gpcert.engine.backend import Backend
 from gpcert.engine.boxes import Boxes
 from gpcert.engine.centres import Centres
-from gpcert.engine.quadratic import remnants
+from gpcert.engine.quadratic import minima, remnants
 from gpcert.engine.squares import Squares
 from helpers.functionals import functionals
 from helpers.oracle import BITS, bits, examples
@@ -123,3 +124,22 @@ def test_no_number_of_a_hopeless_box_is_a_bound():
             assert np.array_equal(ends[0], batch.boxes.low)
             assert np.array_equal(ends[1], batch.boxes.high)
             assert np.isnan(ends[2]).all()
+
+
+@pytest.mark.parametrize("d", [1, 3, 10, 30])
+def test_numbers_beyond_single_precision_or_none_at_all_are_no_minima(d):
+    rng = np.random.default_rng(d)
+    A = rng.standard_normal((6, d, d))
+    H, g = A + A.transpose(0, 2, 1), rng.standard_normal((6, d))
+    low, high = -rng.random((6, d)), rng.random((6, d))
+    g[0, 0], g[1, 0], H[2, 0, 0], H[3, 0, 0], H[4] = np.nan, np.inf, np.nan, 1e60, 1e200 * H[4]
+    with np.errstate(all="ignore"):
+        found = minima(Backend(), g, H, low, high, np.full(6, 1e9), 2, 2)
+        alone = minima(Backend(), g[5:], H[5:], low[5:], high[5:], np.full(1, 1e9), 2, 2)
+    assert not (found.value[:3] > -np.inf).any()
+    assert found.value[5] > -np.inf
+    assert found.value[5] == pytest.approx(alone.value[0])
+    for row in (3, 4, 5):
+        for share in rng.random((20, d)):
+            x = low[row] + share * (high[row] - low[row])
+            assert not found.value[row] > g[row] @ x + 0.5 * x @ H[row] @ x

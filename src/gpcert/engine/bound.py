@@ -16,7 +16,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import Shape
 from gpcert.bounds.interface import BoxBound, BoxQuery, Certified
-from gpcert.bounds.levels.curves import LevelCurves, ProbitCurves
+from gpcert.bounds.levels.curves import LevelCurves
 from gpcert.clock import check
 from gpcert.engine.boxes import Boxes, boxes
 from gpcert.engine.centres import Centres
@@ -41,8 +41,6 @@ _TOO_LARGE = 4.0
 _AGAIN, _SHRUNK, _SHORT = 6, 0.94, 0.5
 #: Targets of links without a closed form are rounded up to a multiple of a tenth of this.
 _GRID = 1e-6
-#: What roots and tangents of other links lose of a probability, at most (measured; any is sound).
-_LOST = 3e-3
 #: Cholesky factorisations for one diagonal.
 _TRIES = 2
 
@@ -67,11 +65,6 @@ class Target(NamedTuple):
 class Quantity(ABC):
     """What is bounded from below."""
 
-    @property
-    def lost(self) -> float:
-        """What planes may lose however small a set is, at most."""
-        return 0.0
-
     @abstractmethod
     def target(self, at: Points, targets: Float) -> Target:
         """For targets (N,), seen from one point per row."""
@@ -83,11 +76,6 @@ class Probability(Quantity):
 
     curves: LevelCurves
     sign: float
-
-    @property
-    def lost(self) -> float:
-        """Roots and tangents of a probit are the level curve itself."""
-        return 0.0 if isinstance(self.curves, ProbitCurves) else _LOST
 
     def target(self, at: Points, targets: Float) -> Target:
         """By the roots and tangents of level curves."""
@@ -177,14 +165,7 @@ class RowsBound:
             check()
             found += _Rows(self, rows[start : start + step]).certified()
         each, asked = iter(found), zip(queries, small, strict=True)
-        return [self._last(query, next(each)) if own else self.base.over(*query) for query, own in asked]
-
-    def _last(self, query: BoxQuery, found: Certified) -> Certified:
-        """The base has what loses less than a root or a tangent of a level curve, on small boxes."""
-        if not query.target - self.quantity.lost <= found.value < query.target:
-            return found
-        other = self.base.over(*query)
-        return other if other.value > found.value else found
+        return [next(each) if own else self.base.over(*query) for query, own in asked]
 
 
 class _Rows:
@@ -203,6 +184,7 @@ class _Rows:
         self._at = points(facts, self._start, bound.around.take(np.zeros(count, dtype=np.int64)))
         self._target = bound.quantity.target(self._at, np.array([query.target for query in queries]))
         self._value, self._lost = np.full(count, -np.inf), np.zeros(count)
+        self._cut = np.zeros(count, dtype=bool)
         self._point, self._loss = (aim - self._start) / bound.lengthscale, self._low * 0.0
         self._hole = np.full((2, *aim.shape), np.nan)
         left: Index = np.arange(count)
@@ -230,6 +212,7 @@ class _Rows:
         value = np.where(gone, np.maximum(value, 0.0), value)
         self._value[left] = np.maximum(self._value[left], value)
         done = (value >= 0)[:, None]
+        self._cut[left] |= ((below > low) | (above < high)).any(axis=1) & ~done[:, 0]
         self._low[left], self._high[left] = np.where(done, low, below), np.where(done, high, above)
         shrunk = ((above - below) ** 2).sum(axis=1) < _SHRUNK * ((high - low) ** 2).sum(axis=1)
         return np.asarray(left[(shrunk | (again == 0)) & ~done[:, 0]])
@@ -256,7 +239,7 @@ class _Rows:
         """Elsewhere than in the parts the target is met, and no more is known there."""
         lower, upper, value = *box, float(self._value[i])
         length, proved = self._bound.lengthscale, float(self._target.proved[i])
-        whole = np.array_equal(lower, self._lower[i]) and np.array_equal(upper, self._upper[i])
+        whole = not self._cut[i]  # in lengthscales: raw units round outward, and may hide what was cut
         known = least if value > -np.inf else -np.inf
         if value >= 0:
             return Certified(known if whole else min(known, proved), point, 0, False)
@@ -265,7 +248,7 @@ class _Rows:
         known = known if whole else min(known, proved)
         start, stop = np.maximum(hole[0], lower), np.minimum(hole[1], upper)  # NaN, no hole, stays NaN
         j, parts, cut = _parts(lower, upper, start, stop, self._loss[i], length)
-        if _length(upper - lower, length) <= _SHORT * _length(self._upper[i] - self._lower[i], length):
+        if _length(upper - lower, length) < _SHORT * _length(self._upper[i] - self._lower[i], length):
             parts, cut = (box,), False
         rounding = value + 2.0 * float(self._lost[i]) >= 0
         return Certified(known, point, j, rounding, parts or None, np.inf if whole and not cut else proved)

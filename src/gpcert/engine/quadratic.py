@@ -155,9 +155,9 @@ def _shifted(backend: Backend, g: Array, H: Array, low: Array, high: Array) -> t
     scaled = xp.where(known[:, None, None], scaled, xp.zeros_like(scaled))
     own = xp.reshape(scaled, (len(H), d * d))[:, :: d + 1]
     cost = (1.0 + backend.double(2.0 * xp.abs(y - few.low) / (few.high - few.low + _NARROW) - 1.0)) ** 2
-    first = xp.minimum(
-        _negative_part(backend, scaled, cost), backend.double(few.multipliers(y, lam)) * half * half
-    )
+    mult = backend.double(few.multipliers(y, lam)) * half * half
+    first = xp.minimum(_negative_part(backend, scaled, cost), mult)
+    first = xp.where(xp.isfinite(first), first, xp.zeros_like(first))  # where single precision overflows
     own += first
     D = first + _negative_part(backend, scaled, cost)
     trace = xp.sum(xp.abs(own) + D, axis=1)[:, None]

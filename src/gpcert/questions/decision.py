@@ -116,7 +116,7 @@ def _bound(
     if only_the_mean_matters(post, threshold) and isinstance(post.likelihood, Softmax):
         return factory.margin(*where)
     bound = factory.pair(*where)[0]
-    rows = in_rows(post, bound, where[1:], 2.0 * where[0] - 1.0)
+    rows = in_rows(post, bound, where[1:], 2.0 * where[0] - 1.0, 0.0)
     if rows is bound and only_the_mean_matters(post, threshold):
         return factory.sign(*where)
     return rows

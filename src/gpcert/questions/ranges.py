@@ -190,8 +190,9 @@ class _RangeSearch(Search):
         label, post = self._piece.label, self._task.post
         pair = self._task.factory.pair(label, *where)
         if self._task.method == "auto":
-            own = 2.0 * label - 1.0
-            pair = in_rows(post, pair[0], where, own), in_rows(post, pair[1], where, -own)
+            own, tolerance = 2.0 * label - 1.0, self._task.settings.tolerance
+            low, high = pair
+            pair = in_rows(post, low, where, own, tolerance), in_rows(post, high, where, -own, tolerance)
         roots = self._piece.known
         known = ((0.0, 1.0), (0.0, 1.0)) if roots is None else tuple((root.lower, 1.0) for root in roots)
         self.sides = self.minimisers(pair, ends, between=known)

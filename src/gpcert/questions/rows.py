@@ -8,6 +8,7 @@ import numpy as np
 
 from gpcert.bounds.geometry.domain import BoxShape, Shape
 from gpcert.bounds.interface import BoxBound
+from gpcert.bounds.levels.curves import ProbitCurves
 from gpcert.bounds.one.latent import LatentBound
 from gpcert.bounds.one.radial import RadialBound
 from gpcert.posterior import Posterior
@@ -16,18 +17,25 @@ from gpcert.validation import Float, Mask
 if TYPE_CHECKING:
     from gpcert.engine.bound import Quantity
 
+#: Roots and tangents of other links than the probit lose up to 0.004 of a probability, on boxes of any size.
+_ROUGH = 0.01
 #: Region, a point with the standing features, the moving ones.
 Where = tuple[Shape, Float, Mask]
 
 
-def in_rows(post: Posterior, bound: BoxBound, where: Where, sign: float) -> BoxBound:
+def in_rows(
+    post: Posterior, bound: BoxBound, where: Where, sign: float, tolerance: float = np.inf
+) -> BoxBound:
     """`bound`, of a probability by the latent (sign 1) or its negative (-1), or of a latent, in rows: of
-    stationary kernels other than the Gaussian, on boxes, where no proof needs halves of boxes.
+    stationary kernels other than the Gaussian, on boxes, where no proof needs halves of boxes and what roots
+    and tangents of the link lose is small beside the tolerance.
     """
     shape, x, moving = where
     if not isinstance(bound, RadialBound | LatentBound):
         return bound
     base = bound.base if isinstance(bound, LatentBound) else bound
+    if isinstance(bound, RadialBound) and not isinstance(bound.curves, ProbitCurves) and tolerance < _ROUGH:
+        return bound
     boxes = isinstance(shape, BoxShape) and shape.capped and moving.any()
     if not (boxes and isinstance(base, RadialBound)):
         return bound
