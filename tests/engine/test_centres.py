@@ -143,3 +143,11 @@ def test_numbers_beyond_single_precision_or_none_at_all_are_no_minima(d):
         for share in rng.random((20, d)):
             x = low[row] + share * (high[row] - low[row])
             assert not found.value[row] > g[row] @ x + 0.5 * x @ H[row] @ x
+
+
+def test_a_limit_on_boxes_is_kept_where_many_are_bounded_together():
+    X = np.random.default_rng(0).standard_normal((60, 6))
+    fitted = gc.GPClassifier(kernel=gc.Matern52(1.0, 10.0), max_evals=0).fit(X, X[:, 0] > 0)
+    for most in (1, 2, 7, 40):
+        assert gc.probability_range(fitted, gc.Ball(X[0], 2.0), max_nodes=most).nodes == most
+        assert gc.latent_range(fitted, gc.Ball(X[0], 2.0), tolerance=1e-6, max_nodes=most).nodes == most

@@ -30,8 +30,8 @@ from gpcert.engine.values import Amplitudes, Points, points
 from gpcert.rounding import LARGEST, TINY, UNIT
 from gpcert.validation import Float, Index
 
-#: Boxes bounded together.
-_BATCH = 16
+#: Boxes bounded together, of few and of many features.
+_BATCH, _FEWER = 16, 2
 #: How far references retreat from the point that seems lowest to the middle; any is sound.
 _RETREAT = 0.6
 #: Diagonals of boxes, in lengthscales, from which on planes say nothing.
@@ -41,6 +41,8 @@ _TOO_LARGE = 4.0
 _AGAIN, _SHRUNK, _SHORT = 6, 0.94, 0.5
 #: Targets of links without a closed form are rounded up to a multiple of a tenth of this.
 _GRID = 1e-6
+#: Features beyond which the base is asked as well: about the first boxes that fail, so many, and about all.
+_FEW, _FIRST, _MANY = 12, 4, 48
 #: Cholesky factorisations for one diagonal.
 _TRIES = 2
 
@@ -130,7 +132,11 @@ class RowsBound:
     quantity: Quantity
     facts: Facts
     around: Amplitudes  #: one row
-    batch: int = _BATCH
+
+    @property
+    def batch(self) -> int:
+        """See `BoxBound.batch`."""
+        return _BATCH if len(self.facts.features) <= _MANY else _FEWER
 
     @property
     def shape(self) -> Shape:
@@ -165,7 +171,16 @@ class RowsBound:
             check()
             found += _Rows(self, rows[start : start + step]).certified()
         each, asked = iter(found), zip(queries, small, strict=True)
-        return [next(each) if own else self.base.over(*query) for query, own in asked]
+        # Third orders centre by centre (Theorem K) settle what chords do not: of many features always.
+        again = d > _MANY or (d > _FEW and len(queries) <= _FIRST)
+        return [self._one(query, next(each) if own else None, again) for query, own in asked]
+
+    def _one(self, query: BoxQuery, found: Certified | None, again: bool) -> Certified:
+        """What the rows have found, or the base, or the better of the two."""
+        if found is not None and (found.value >= query.target or not again):
+            return found
+        other = self.base.over(*query)
+        return other if found is None or other.value > found.value else found
 
 
 class _Rows:

@@ -105,8 +105,9 @@ class Minimiser:
             self._settle(whole, max(self._least, self.bound.at(point)[0]), Why.POINT)
         self._started = True
 
-    def ask(self, tolerance: float) -> list[BoxQuery]:
-        """The boxes with the smallest bounds, as many as the bound likes; those that need none are settled.
+    def ask(self, tolerance: float, most: float = np.inf) -> list[BoxQuery]:
+        """The boxes with the smallest bounds, as many as the bound likes, at most `most`; what needs none is
+        settled.
 
         What was asked before and never told of, is open again.
         """
@@ -114,7 +115,7 @@ class Minimiser:
             heapq.heappush(self._frontier, self._asked[-1][0])
             self._asked.pop()
         target = self._target(tolerance)
-        for _ in range(min(self.bound.batch, len(self._frontier))):
+        for _ in range(int(min(self.bound.batch, len(self._frontier), max(most, 1)))):
             box = self._frontier[0]
             if self._suffices(box.bound, tolerance):
                 self._settle(box, box.bound, Why.ENOUGH)

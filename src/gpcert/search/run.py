@@ -129,7 +129,7 @@ def _run(search: Search, settings: Settings, report: Report | None, start: float
             return Status.TIME
         if search.nodes >= settings.max_nodes:
             return Status.NODES
-        if queries := side.ask(settings.tolerance):
+        if queries := side.ask(settings.tolerance, settings.max_nodes - search.nodes):
             side.tell(side.bound.over_many(queries), settings.tolerance)
         if told_to_stop():
             return Status.INTERRUPTED
