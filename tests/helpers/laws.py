@@ -106,10 +106,10 @@ class BoundLaws(ABC):
         return np.random.default_rng(zlib.crc32(f"{type(self).__name__} {law}".encode()))
 
     def cases(
-        self, law: str, size: float | None = None, count: int | None = None
+        self, law: str, size: float | None = None, count: int | None = None, fewest: int = 1
     ) -> Iterator[tuple[np.random.Generator, Case]]:
         rng, found = self.rng(law), 0
-        count = examples(self.count if count is None else count)
+        count = max(examples(self.count if count is None else count), fewest)
         for _ in range(40 * count):
             if found == count:
                 return
@@ -136,7 +136,8 @@ class BoundLaws(ABC):
         if self.order is None:
             return
         rates = []
-        for rng, case in self.cases("order", self.sizes[0], min(max(self.count, 6), 12)):
+        most = min(max(self.count, 6), 12)
+        for rng, case in self.cases("order", self.sizes[0], most, fewest=most):
             small = case.subset(self.sizes[1] / self.sizes[0])
             ends = dict(case.claims()), dict(small.claims())
             for row in (row for row in ends[0].keys() & ends[1].keys() if row < case.sharp):
