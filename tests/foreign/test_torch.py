@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-import engine.test_bounds_of_rows as statements
 import gpcert as gc
 from gpcert.bounds.facts.model import model_of
 from gpcert.bounds.levels.registry import curves_of
@@ -30,6 +29,7 @@ from gpcert.kernels import RBF, Matern32, Matern52, RationalQuadratic
 from gpcert.regions import hulls
 from gpcert.validation import freeze
 from helpers.exact import small_model
+from helpers.oracle import is_psd
 
 CPU = Torch("cpu")
 
@@ -72,7 +72,7 @@ def test_matrices_are_definite_on_torch_as_well():
         H, D = A + A.transpose(0, 2, 1), 10.0 ** rng.uniform(-1, 2, (8, 4))
         ok, more = CPU.definite(CPU.array(H), CPU.array(D))
         for i in np.flatnonzero(CPU.numpy(ok)):
-            assert statements.is_psd(H[i], CPU.numpy(more)[i])
+            assert is_psd(H[i], CPU.numpy(more)[i])
 
 
 def test_the_best_diagonals_on_torch_prove_what_those_on_numpy_do():
