@@ -113,13 +113,11 @@ def _bound(
     """The bound of what is compared with the threshold: sharp there, and as cheap as that allows."""
     if post.n_classes > 2:
         return factory.margin(*where)
-    if only_the_mean_matters(post, threshold) and isinstance(post.likelihood, Softmax):
-        return factory.margin(*where)
-    bound = factory.pair(*where)[0]
-    rows = in_rows(post, bound, where[1:], 2.0 * where[0] - 1.0, 0.0)
-    if rows is bound and only_the_mean_matters(post, threshold):
-        return factory.sign(*where)
-    return rows
+    if only_the_mean_matters(post, threshold):
+        bound = (factory.margin if isinstance(post.likelihood, Softmax) else factory.sign)(*where)
+    else:
+        bound = factory.pair(*where)[0]
+    return in_rows(post, bound, where[1:], 2.0 * where[0] - 1.0, 0.0)
 
 
 def decide(

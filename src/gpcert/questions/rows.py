@@ -11,6 +11,7 @@ from gpcert.bounds.interface import BoxBound
 from gpcert.bounds.levels.curves import ProbitCurves
 from gpcert.bounds.one.latent import LatentBound
 from gpcert.bounds.one.radial import RadialBound
+from gpcert.bounds.one.sign import SignBound
 from gpcert.posterior import Posterior
 from gpcert.validation import Float, Mask
 
@@ -31,13 +32,12 @@ def in_rows(
     and tangents of the link lose is small beside the tolerance.
     """
     shape, x, moving = where
-    if not isinstance(bound, RadialBound | LatentBound):
-        return bound
-    base = bound.base if isinstance(bound, LatentBound) else bound
-    if isinstance(bound, RadialBound) and not isinstance(bound.curves, ProbitCurves) and tolerance < _ROUGH:
-        return bound
+    base = bound.base if isinstance(bound, LatentBound | SignBound) else bound
     boxes = isinstance(shape, BoxShape) and shape.capped and moving.any()
     if not (boxes and isinstance(base, RadialBound)):
+        return bound
+    latent = bound if isinstance(bound, LatentBound) else None
+    if latent is None and not isinstance(base.curves, ProbitCurves) and tolerance < _ROUGH:
         return bound
     # On demand: other questions need nothing of the engine.
     from gpcert.engine.backend import Backend
@@ -50,10 +50,10 @@ def in_rows(
     facts = facts_of(post, np.flatnonzero(moving), Backend())
     if not facts.has_planes:
         return bound
-    if isinstance(bound, LatentBound):
-        quantity: Quantity = Latent(bound.variance, bound.sign)
+    if latent is not None:
+        quantity: Quantity = Latent(latent.variance, latent.sign)
     else:
         quantity = Probability(base.curves, sign)
     with np.errstate(all="ignore"):
         around = amplitudes(facts, x[None, facts.rest])
-    return RowsBound(bound, quantity, facts, around)
+    return RowsBound(latent or base, quantity, facts, around)
