@@ -16,10 +16,17 @@ from gpcert.proofs.file import ProofText
 from gpcert.proofs.record import Goal, Node
 from gpcert.proofs.softmax import _LabelCover
 from helpers.exact import small_model
+from judge import queries
 from judge.proofs import provable, rejected
 
 POST = small_model()
 TOLD = {"t": "0x0.0p+0", "tree": []}
+
+
+@pytest.fixture(autouse=True)
+def _time_for_exports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much an export proves must not depend on what else the machine does."""
+    monkeypatch.setattr(queries, "SECONDS", dict.fromkeys(queries.OPTIONS, 30.0))
 
 
 def answered(
